@@ -145,6 +145,14 @@ class Labels:
         low, high = self.scale
         return f"Labels({len(self)} rows of {self.origin}, {self.kind} {self.aspect!r} on {low:g}..{high:g})"
 
+    @property
+    def count(self) -> str:
+        """How many labels there are, in words; two outputs share a preference."""
+        if self.kind == "preference":
+            given = len(self) // 2 if self.account is None else self.account.labelled
+            return f"{given} preferences"
+        return f"{len(self)} labels"
+
     def understood(self) -> dict[str, Any]:
         """Return the reading of the file, as JSON values.
 

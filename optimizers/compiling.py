@@ -130,15 +130,16 @@ class CompileOptions(Options):
     )
     heldout: float | None = option(
         None,
-        "Share of documents held out for the reported agreement. none: cross-validation up to 160 labels, 0.25 "
-        "above.",
+        "Share of documents held out for the reported agreement. none: cross-validation up to 160 labels, or where "
+        "folds need no model calls; else 0.25.",
         gt=0,
         lt=1,
     )
     cv: int | None = option(
         None,
         "Number of cross-validation folds (whole documents), instead of a held-out share. The judge itself is "
-        "compiled from all rows. none: 4 folds up to 160 labels, repeated five times if that needs no model calls.",
+        "compiled from all rows. none: 4 folds up to 160 labels, repeated five times if that needs no model calls. "
+        "Above 160, 4 folds only if they need none.",
     )
     template_share: float = option(
         SHARE,
@@ -567,6 +568,7 @@ class Compiler:
         """
         labels = labels.regrouped(self.options.template_share)
         folds, seed, share = self.options.cv, self.options.seed, self.options.heldout
+        many = len(labels) > FEW_LABELS
         if folds is not None:
             self._check_folds(folds, labels)
         elif self.heldout is not None:
@@ -577,12 +579,10 @@ class Compiler:
                 )
             assert_disjoint(labels, self.heldout)
             return Parts(((Split(labels, self.heldout),),))
-        elif share is not None or len(labels) > FEW_LABELS or not crossed:
+        elif share is not None or (many and (again or not free)) or not crossed:
             return Parts(((holdout_split(labels, share=share or QUARTER, seed=seed),),))
-        seeds = [
-            seed + 1_000_003 * run
-            for run in range(RUNS if free and folds is None else 1)
-        ]
+        count = RUNS if free and folds is None and not many else 1
+        seeds = [seed + 1_000_003 * run for run in range(count)]
         runs = [tuple(group_folds(labels, k=folds or FOLDS, seed=one)) for one in seeds]
         return Parts(tuple(runs), crossed=True, free=free, again=again)
 

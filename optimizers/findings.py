@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -25,13 +26,14 @@ from judgesmith.agreement.decisions import (
     pairwise_when_drawn,
 )
 from judgesmith.agreement.differences import Difference
+from judgesmith.agreement.meta.inputs import FEW_DOCUMENTS
 from judgesmith.agreement.metric import AgreementValue
 from judgesmith.agreement.objectives import Objective, Q
 from judgesmith.agreement.raters import (
     DIFFERENT,
-    MOST,
     between_raters,
     by_person,
+    gave_most,
     within_raters,
 )
 from judgesmith.agreement.replacement import way_to_rater
@@ -69,8 +71,6 @@ from judgesmith.wording import word_count
 
 #: Rows of a rater that agreement within raters takes at least, of the few that are labelled.
 FEWEST_OF_RATER = 5
-#: With fewer held-out groups an interval over groups says next to nothing.
-FEW_GROUPS = 8
 #: The objectives that measures of raw scores are.
 MEASURED = {"auc": "auc", "pairwise_accuracy": "pairwise"}
 #: Raw scores, scores on the user's scale, human ratings and groups of some rows.
@@ -185,7 +185,7 @@ class Findings:
         return CompileReport(
             heldout=heldout,
             zero_shot=zero_shot,
-            difference=(gap.value, gap.low, gap.high, gap.p),
+            difference=lead(gap),
             surface=surface,
             levels=levels,
             readings=next(filter(None, weights), ()),
@@ -456,10 +456,11 @@ class Findings:
             table[place, : len(ratings)] = ratings
         documents = [row.group for row in self.rows]
         way = way_to_rater(self.percents, table, documents=documents, seed=self.seed)
-        if self.folds:
-            way = crossed([way], Range(-math.inf, math.inf))
-        values = asdict(way).items()
-        return {"raters": raters, **{name: json_number(v) for name, v in values}}
+        found = crossed([way], Range(-math.inf, math.inf)) if self.folds else way
+        ends = {
+            key: json_number(getattr(found, key)) for key in ("value", "low", "high")
+        }
+        return {"raters": raters, **ends, "reason": way.reason}
 
     def _decisions(self, heldout: AgreementValue) -> dict[str, Any] | None:
         """Agreement of decisions on the held-out rows, each decided by the cuts of its own part."""
@@ -553,7 +554,7 @@ class Findings:
         inferred = final.inference.notes if final.inference else ()
         compiled = (
             "each fold judged by a judge compiled without it; the saved judge is compiled from all "
-            f"{len(self.labels)} labels, and intervals are wider by what fitting adds"
+            f"{self.labels.count}, and intervals are wider by what fitting adds"
         )
         if self.again:
             compiled = (
@@ -571,6 +572,7 @@ class Findings:
                 self.folds,
                 f"agreement is cross-validated ({times}), {compiled}",
             ),
+            *_always(self._chosen_otherwise()),
             *_always(self._against()),
             *_always(self._upside_down(zero_shot)),
             *_always(self._raters()),
@@ -591,26 +593,26 @@ class Findings:
                 f"{repaired} of {rows} held-out answers did not have the asked form and were repaired",
             ),
             (
-                documents < FEW_GROUPS,
+                documents < FEW_DOCUMENTS,
                 f"the {rows} rows that agreement is measured on come from only {documents} documents: the interval, "
                 f"which resamples documents, is very wide; {more}label more documents",
             ),
             (
                 heldout.high < chance,
                 f"WARNING: this judge runs against people: the interval of its held-out agreement, {label} "
-                f"{_span(heldout)}, lies below {chance:g}: the better a text, the lower its score. Do not use "
+                f"{heldout.span}, lies below {chance:g}: the better a text, the lower its score. Do not use "
                 "it, and see whether the labels, or a signal, say more for better texts",
             ),
             (
                 heldout.low <= chance <= heldout.high,
                 f"the interval of the held-out agreement holds {chance:g}: this judge cannot be distinguished from one "
-                "that guesses; do not rely on it (a stronger model, your own --task and --criteria, or more labels may "
-                "help)",
+                f"that guesses; {rows} rows are too few to tell, so do not rely on it (more labels tell more; a "
+                "stronger model, or your own --task and --criteria, may agree better)",
             ),
             (
                 surface.value >= heldout.value and not surface.reason,
                 "length, overlap with the source and repetition alone, weighed by the same labels without any model, "
-                f"reach {label} {_span(surface)} on the held-out rows: the judge is no better than that",
+                f"reach {label} {surface.span} on the held-out rows: the judge is no better than that",
             ),
             (heldout.reason, f"held-out agreement: {heldout.reason}"),
             (final.record.reason, f"the search: {final.record.reason}"),
@@ -642,7 +644,7 @@ class Findings:
         if asked and zero_shot.high < chance and zero_shot.value <= chance - reach / 4:
             yield (
                 "WARNING: the model's own scores, before it learnt anything, run against these labels: "
-                f"{self.objective.label} {_span(zero_shot)}; {advice}"
+                f"{self.objective.label} {zero_shot.span}; {advice}"
             )
         if self.labels.kind == "preference":
             return
@@ -655,8 +657,24 @@ class Findings:
         )
         if by_length.high < chance and by_length.value <= chance - reach / 2:
             yield (
-                f"the longer an output, the lower its label ({self.objective.label} {_span(by_length)} with its "
+                f"the longer an output, the lower its label ({self.objective.label} {by_length.span} with its "
                 f"words); this may be right, but {advice}"
+            )
+
+    def _chosen_otherwise(self) -> Iterator[str]:
+        """Yield a sentence where folds chose another kind of judge than the fit to all labels: it is not measured."""
+        if not self.folds:
+            return
+        saved = self.final.way
+        others = Counter(part.fitted.way for part in self.parts)
+        del others[saved]
+        if others:
+            chosen = ", ".join(
+                f"{n} of {self.folds} folds chose {way}" for way, n in others.items()
+            )
+            yield (
+                f"{chosen}, the saved judge is {saved}: the agreement is that of the folds' judges, and the saved "
+                "one's may differ"
             )
 
     def _raters(self) -> Iterator[str]:
@@ -669,7 +687,7 @@ class Findings:
         if len(names) < 2 or self.labels.kind == "preference":
             return
         counts = (~np.isnan(table)).sum(axis=0)
-        if counts.max() > MOST * counts.sum():
+        if gave_most(counts):
             yield (
                 f"{names[int(counts.argmax())]} gave {counts.max()} of {counts.sum()} labels; agreement is mostly "
                 "with this one person"
@@ -700,10 +718,17 @@ class Findings:
             )
             if surface.high < self.objective.chance:
                 notes.append(
-                    f"WARNING: signal {column.name} runs against people: {self.objective.label} {_span(surface)} on "
+                    f"WARNING: signal {column.name} runs against people: {self.objective.label} {surface.span} on "
                     f"these labels; if lower is better, say so: --signal {column.turned}"
                 )
         return notes
+
+
+def lead(gap: Difference) -> tuple[float, float, float, float]:
+    """Return a difference with its interval and p; NaN where it is the same in every resample, which says nothing."""
+    if gap.high - gap.low < 1e-9:
+        return gap.value, math.nan, math.nan, math.nan
+    return gap.value, gap.low, gap.high, gap.p
 
 
 def percents_of_run(run: Sequence[Measured]) -> Vector:
@@ -759,10 +784,6 @@ def _heldout(part: Measured) -> Judged:
         part.split.heldout.scores,
         part.split.heldout.groups,
     )
-
-
-def _span(reached: AgreementValue) -> str:
-    return f"{reached.value:.2f} [{reached.low:.2f}, {reached.high:.2f}]"
 
 
 def _always(notes: Iterable[str]) -> Iterator[tuple[object, str]]:

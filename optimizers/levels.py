@@ -47,22 +47,27 @@ class Levels:
             heldout: The judge's own agreement, over all rows.
         """
         result = [
-            f"{COMPARED[level]}, where only rows of one {_one_of(level)} are compared: Q {_span(agreement)}"
-            + (
-                "; the interval holds 0, so that this judge cannot tell such rows apart"
-                if agreement.low <= 0
-                else ""
-            )
+            f"{COMPARED[level]}, where only rows of one {_one_of(level)} are compared: Q {agreement.span}"
+            f"{_against_chance(agreement)}"
             for level, agreement in self.inside.items()
             if not agreement.reason
         ]
         if self.system_means is not None and not self.system_means.reason:
-            means = f"each system's mean label alone, which reads no text, reaches Q {_span(self.system_means)}"
+            means = f"each system's mean label alone, which reads no text, reaches Q {self.system_means.span}"
             worse = self.system_means.value >= heldout.value
             result.append(
                 f"{means}: the judge is no better than that" if worse else means
             )
         return result
+
+
+def _against_chance(agreement: AgreementValue) -> str:
+    """Return what an interval of Q says of such rows, "" if it lies above 0 or there is none."""
+    if agreement.high < 0:
+        return "; the interval lies below 0, so that among such rows this judge runs against people"
+    if agreement.low <= 0:
+        return "; the interval holds 0, so that nothing shows that this judge can tell such rows apart"
+    return ""
 
 
 def _one_of(level: Level) -> str:
@@ -103,7 +108,3 @@ def system_means(
             for e in heldout
         ]
     )
-
-
-def _span(reached: AgreementValue) -> str:
-    return f"{reached.value:.2f} [{reached.low:.2f}, {reached.high:.2f}]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -21,7 +22,15 @@ from judgesmith.programs.capabilities import Form
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.refining import Refinement
 from judgesmith.signatures.values import Usage, json_number
-from judgesmith.tables import Cell, Column, Table, facts
+from judgesmith.tables import (
+    Cell,
+    Column,
+    Table,
+    facts,
+    interval,
+    p_in_words,
+    with_interval,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +172,12 @@ class Fitted:
             self.record.selected.name,
         )
 
+    @property
+    def way(self) -> str:
+        """Return in words whether the judge's score is one alone, or a mixture by fitted weights."""
+        fitted = [r.name for r in self.refined if r.changed]
+        return f"a mixture ({', '.join(fitted)})" if fitted else "one score alone"
+
     def tried(self) -> list[str]:
         """Return the results of what was tried beside the search, one sentence each."""
         refined = [
@@ -232,7 +247,7 @@ class CompileReport:
     def __repr__(self) -> str:
         value, low, high, _ = self.difference
         return (
-            f"CompileReport({self.heldout}; {value:+.2f} [{low:.2f}, {high:.2f}] against zero-shot; "
+            f"CompileReport({self.heldout}; {with_interval(value, low, high)} against zero-shot; "
             f"{self.usage.calls:,} calls)"
         )
 
@@ -279,7 +294,7 @@ class CompileReport:
         beside: list[tuple[str, Any]] = [
             (
                 "compiled less zero-shot",
-                f"{value:+.2f} [{low:.2f}, {high:.2f}], p = {p:.3f}",
+                f"{value:+.2f} {tested(low, high, p)}",
             )
         ]
         beside += [
@@ -336,6 +351,15 @@ class CompileReport:
             **{name: getattr(self.usage, name) for name in usage},
             "seconds": round(self.seconds, 1),
         }
+
+
+def tested(low: float, high: float, p: float) -> str:
+    """Return the interval of a difference and its p, or why there is none."""
+    if math.isnan(low):
+        return (
+            "(no interval: both gave the same scores, or their agreement is undefined)"
+        )
+    return f"{interval(low, high)}, {p_in_words(p)}"
 
 
 def notes_by_aspect(notes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

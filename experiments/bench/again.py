@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgesmith.agreement.objectives import Q
-from judgesmith.agreement.resampling import Estimate
-from judgesmith.agreement.resampling import Q as RANGE
+from judgesmith.agreement.resampling import Estimate, Range
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.crossing import FOLDS, RUNS, crossed, on_one_scale
 from judgesmith.optimizers.examples import Scored, agreement, rated
@@ -97,7 +96,7 @@ def once(world: str, count: int, seed: int) -> list[tuple[float, float, float, f
         for run in range(RUNS)
     ]
     searched = [by_searches(world, search, rows, human, common, rng, seed)]
-    ways = [crossed(runs, RANGE) for runs in (again, searched)]
+    ways = [crossed(runs, Range.of("q")) for runs in (again, searched)]
     return [(right, way.value, way.low, way.high) for way in ways]
 
 

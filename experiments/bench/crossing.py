@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgesmith.agreement.objectives import Q
-from judgesmith.agreement.resampling import Estimate
-from judgesmith.agreement.resampling import Q as RANGE
+from judgesmith.agreement.resampling import Estimate, Range
 from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import Split, group_folds, holdout_split
@@ -121,8 +120,8 @@ def estimated(
             reached(np.clip(head(table.rows(held)), 0.0, 100.0), split.heldout, seed),
             head,
         ),
-        (crossed(runs[:1], RANGE), whole),
-        (crossed(runs, RANGE), whole),
+        (crossed(runs[:1], Range.of("q")), whole),
+        (crossed(runs, Range.of("q")), whole),
     ]
 
 

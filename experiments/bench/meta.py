@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from judgesmith.agreement.correlation import PARTS, Coefficient, Level
+from judgesmith.agreement.correlation import PARTS, Level
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.agreement.resampling import Measure, bootstrap_q
 from judgesmith.agreement.significance import permutation_test
@@ -64,16 +64,16 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
     a, b, human, doc, sys_ = data(0)
     found: dict[str, Any] = {}
 
-    def measured(aspect: int, level: Level, name: Coefficient) -> Measure:
+    def measured(aspect: int, level: Level, name: str) -> Measure:
         ratings = human[aspect].ravel()
         return Measure(
             ratings, documents=doc, systems=sys_, level=level, coefficient=name
         )
 
     for level in cast(tuple[Level, ...], tuple(THEIR_LEVELS)):
-        for name in cast(tuple[Coefficient, ...], PARTS):
+        for name in cast(tuple[str, ...], PARTS):
 
-            def our_bootstrap(level: Level = level, name: Coefficient = name) -> None:
+            def our_bootstrap(level: Level = level, name: str = name) -> None:
                 for k in range(ASPECTS):
                     bootstrap_q(
                         a[k].ravel(),
@@ -82,7 +82,7 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                     )
 
             def their_bootstrap(
-                times: int, level: Level = level, name: Coefficient = name
+                times: int, level: Level = level, name: str = name
             ) -> None:
                 for k in range(ASPECTS):
                     bootstrap(
@@ -94,7 +94,7 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                         n_resamples=times,
                     )
 
-            def our_test(level: Level = level, name: Coefficient = name) -> None:
+            def our_test(level: Level = level, name: str = name) -> None:
                 for k in range(ASPECTS):
                     permutation_test(
                         a[k].ravel(),
@@ -103,9 +103,7 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                         rounds=rounds,
                     )
 
-            def their_test(
-                times: int, level: Level = level, name: Coefficient = name
-            ) -> None:
+            def their_test(times: int, level: Level = level, name: str = name) -> None:
                 for k in range(ASPECTS):
                     their_permutation(
                         a[k].T,

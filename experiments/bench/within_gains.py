@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judgesmith.agreement.correlation import Coefficient, Level
+from judgesmith.agreement.correlation import Level
 from judgesmith.agreement.differences import difference_of
 from judgesmith.agreement.resampling import (
     Agreement,
@@ -57,7 +57,7 @@ SHIPPED, BESIDE = (50.0, 20.0, 0.22), 0.83
 
 
 #: What is measured, by the name of its columns.
-MEASURES: Mapping[str, tuple[Level, Coefficient]] = {
+MEASURES: Mapping[str, tuple[Level, str]] = {
     "Q, all rows": ("pooled", "sum"),
     "Q within systems": ("within", "sum"),
     "rho within systems": ("within", "spearman"),
@@ -77,7 +77,7 @@ class Rows:
     documents: NDArray[np.intp]
 
     def measure(
-        self, rows: NDArray[np.intp], level: Level, coefficient: Coefficient
+        self, rows: NDArray[np.intp], level: Level, coefficient: str
     ) -> Measure:
         """Return the measure of some rows."""
         return Measure(
@@ -201,7 +201,7 @@ class Reached:
 
 
 def reached(
-    rows: Rows, found: Sequence[Scored], level: Level, coefficient: Coefficient
+    rows: Rows, found: Sequence[Scored], level: Level, coefficient: str
 ) -> Reached:
     """Return what each way reaches, as means over draws, and its lead in resamples."""
     agreements = [

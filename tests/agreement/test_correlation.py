@@ -174,10 +174,13 @@ def test_senseless_scores_are_refused(predicted, human, message):
     [
         ({}, "pass documents="),
         ({"level": "system"}, "pass systems="),
-        ({"level": "corpus"}, "level 'corpus' is not one of pooled, sample, system"),
+        (
+            {"level": "corpus"},
+            "level 'corpus' is not one of pooled, within, sample, system",
+        ),
         (
             {"level": "pooled", "coefficient": "tau"},
-            "coefficient 'tau' is not one of pearson",
+            "coefficient 'tau' is unknown.*known: pearson",
         ),
         ({"documents": ["a", "a"]}, "documents has 2 ids for 3 rows"),
         ({"documents": ["a", None, "a"]}, "documents: row 1 has no id"),

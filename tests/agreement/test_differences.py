@@ -199,9 +199,30 @@ def test_judges_that_failed_on_different_rows_are_compared_on_common_ones() -> N
         assert row["difference"] == pytest.approx(values[0] - values[1])
         measure = Measure(human, coefficient="spearman", **ids)
         alone = paired_bootstrap(x, y, measure, rounds=100)
-        assert row["p"] == pytest.approx(
-            min(1.0, 3 * alone.p)
-        )  # Bonferroni: how they vary together is not known
+        # The same documents are drawn for all pairs, so that how they vary together is known: max-t.
+        assert 0.5 * alone.p <= row["p"] <= min(1.0, 3.3 * alone.p)
+        assert row["n"] == len({ids["documents"][i] for i in np.flatnonzero(both)})
+
+
+def test_one_judge_without_some_scores_costs_the_other_pairs_nothing() -> None:
+    human, judges, ids = example(4, documents=40, noise=(1.0, 1.1, 1.2, 1.3, 1.4))
+    options = {"levels": ["pooled"], "rounds": 300, **ids}
+    whole = meta_evaluate(judges, human, **options)
+    holed = {**judges, "e": np.where(np.arange(len(human)) < 3, np.nan, judges["e"])}
+    found = meta_evaluate(holed, human, **options)
+    for row, before in zip(
+        rows_of(found.comparisons), rows_of(whole.comparisons), strict=True
+    ):
+        if "e" not in (row["a"], row["b"]):
+            assert row["error"] == before["error"]
+            assert row["p"] == pytest.approx(before["p"], rel=0.15, abs=0.003)
+    (note,) = (note for note in found.notes if "rows without a score" in note)
+    assert "e (3)" in note
+    few = {**judges, "e": np.where(np.arange(len(human)) < 100, np.nan, judges["e"])}
+    found = meta_evaluate(few, human, **options)
+    (note,) = (note for note in found.notes if "tested alone" in note)
+    assert "a and e" in note
+    assert "a and b" not in note
 
 
 def test_a_constant_judge_does_not_cost_the_others_their_test() -> None:

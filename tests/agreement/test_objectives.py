@@ -72,7 +72,7 @@ def test_by_hand() -> None:
 
 
 def test_signature() -> None:
-    found = Q().signature(Reached(1.3149, 60, 2), 0.92, 1.6349, 0)
+    found = Q().signature("1.31 [0.92, 1.63]", Reached(1.3149, 60, 2), 0)
     assert found == "Q=1.31 [0.92, 1.63] r+rho+tau|pooled|n:60|failed:2|seed:0"
 
 

@@ -9,9 +9,11 @@ import scipy
 
 from judgesmith.agreement.replacement import (
     alternative_annotator_test,
+    nearest_constant,
     way_to_rater,
     ways_to_rater,
 )
+from judgesmith.agreement.significance import raters_agree
 from judgesmith.errors import LabelsError, OptionError
 
 
@@ -60,7 +62,7 @@ def test_the_judge_is_compared_with_each_rater_on_the_rows_of_the_others() -> No
     # (1, 1), (2, 2), (2, 2), (1, 2). Judge equal to 2, 2, 2, 1 of two; A to 2, 0, 2, 1: as near 4 times of 4.
     ratings = np.array([[1, 1, 1], [1, 2, 2], [2, 2, 2], [2, 1, 2]], dtype=float)
     found = alternative_annotator_test(
-        [1, 2, 2, 2], ratings, nominal=True, epsilon=0.2, fewest=1
+        [1, 2, 2, 2], ratings, nominal=True, epsilon=0.2, fewest=1, as_published=True
     )
     # B: others (1, 1), (1, 2), (2, 2), (2, 2); judge 2, 1, 2, 2; B 2, 1, 2, 0 → 4 of 4. C: judge and C say the same.
     assert found.advantage == 1.0
@@ -102,3 +104,43 @@ def test_a_test_needs_raters_with_rows() -> None:
         alternative_annotator_test([1, 2, 3, 4], [[1, 2]])
     with pytest.raises(OptionError, match="not in \\[0, 1\\)"):
         alternative_annotator_test([1], [[1, 2]], epsilon=1.5)
+
+
+@pytest.mark.parametrize("nominal", [False, True])
+def test_raters_who_do_not_agree_measure_nobody(nominal: bool) -> None:
+    rng = np.random.default_rng(5)
+    noise = rng.integers(1, 6, size=(120, 3)).astype(float)
+    assert raters_agree(noise, nominal=nominal) > 0.025
+    for judge in (rng.integers(2, 5, size=120), noise.mean(axis=1)):
+        found = alternative_annotator_test(judge, noise, nominal=nominal)
+        assert found.reason == "the raters do not agree beyond chance"
+        assert not found.passes
+    as_paper = alternative_annotator_test(np.full(120, 3.0), noise, as_published=True)
+    assert as_paper.passes  # a constant near the mean of noise, by distance
+
+
+def test_a_constant_is_no_judge() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=(120, 1))
+    ratings = truth + rng.normal(size=(120, 3))
+    always = np.where(np.arange(120) < 5, np.nan, 0.2)  # failed rows aside
+    assert alternative_annotator_test(always, ratings).reason == "a constant"
+    assert nearest_constant([[1, 5], [5, 4], [np.nan, 5]], nominal=True) == 5
+    assert nearest_constant([[1, 5], [5, 4], [np.nan, 5]]) == 4  # the mean is 4
+
+
+def test_raters_agree_by_chance_as_often_as_they_should() -> None:
+    rng = np.random.default_rng(2)
+    p = []
+    for _ in range(200):
+        table = rng.integers(1, 4, size=(25, 3)).astype(float)
+        table[rng.random(table.shape) < 0.2] = np.nan
+        table[:, 0] += 1  # a lenient rater
+        p.append(raters_agree(table, rounds=99))
+    assert 0.01 <= np.mean(np.array(p) <= 0.05) <= 0.1
+    assert raters_agree([[1, np.nan], [2, np.nan]]) == 1.0
+
+
+def test_a_way_that_is_unknown_has_its_reason() -> None:
+    found = way_to_rater([1, 2, 3, 4], [[1, 4], [2, 3], [3, 2], [4, 1]])
+    assert found.reason == "the raters do not agree beyond chance"

@@ -136,8 +136,10 @@ def test_a_judge_near_the_truth_may_replace_raters(cli: Any, tmp_path: Path) -> 
     told = cli(
         "evaluate", rated(tmp_path), "--judge", "j", "--scale", -2, 8, "--json"
     ).told
-    (row,) = told["replacement"]
+    row, constant = told["replacement"]
     assert row["passes"]
+    assert constant["judge"].startswith("always ")
+    assert not constant["passes"]
     assert row["winning"] == 1
     assert set(row["p"]) == {"ann", "bo", "cy"}
     assert row["epsilon"] == 0.15

@@ -12,7 +12,6 @@ from rated import rated
 from judgesmith.agreement.differences import Difference
 from judgesmith.agreement.objectives import Q
 from judgesmith.agreement.resampling import SHARE, Estimate, Range
-from judgesmith.agreement.resampling import Q as OF_Q
 from judgesmith.optimizers.crossing import (
     ONE,
     SEVERAL,
@@ -34,13 +33,13 @@ def test_one_run_is_widened_by_its_factor_and_several_by_theirs_and_their_spread
     run = Estimate(
         1.5, 3 * math.tanh(math.atanh(0.5) - 0.2), 3 * math.tanh(math.atanh(0.5) + 0.2)
     )
-    assert half(crossed([run], OF_Q)) == pytest.approx(0.2 * ONE)
-    assert half(crossed([run] * 5, OF_Q)) == pytest.approx(0.2 * SEVERAL)
+    assert half(crossed([run], Range.of("q"))) == pytest.approx(0.2 * ONE)
+    assert half(crossed([run] * 5, Range.of("q"))) == pytest.approx(0.2 * SEVERAL)
     others = [
         Estimate(3 * math.tanh(z), 3 * math.tanh(z - 0.2), 3 * math.tanh(z + 0.2))
         for z in (0.5, 0.6, 0.7)
     ]
-    made = crossed(others, OF_Q)
+    made = crossed(others, Range.of("q"))
     # spread of .5, .6, .7: .1; half² = .2² + (2 · .1)²
     assert half(made) == pytest.approx(SEVERAL * math.sqrt(0.08), abs=1e-6)
     assert made.value == pytest.approx(np.mean([one.value for one in others]))
@@ -54,7 +53,7 @@ def test_an_interval_holds_its_value_and_stays_in_the_range(
         Estimate(value, max(-3.0, value - around), min(3.0, value + around))
         for value in values
     ]
-    made = crossed(runs, OF_Q)
+    made = crossed(runs, Range.of("q"))
     assert -3 <= made.low <= made.value <= made.high <= 3
     shares = [
         replace(
@@ -70,9 +69,9 @@ def test_an_interval_holds_its_value_and_stays_in_the_range(
 
 def test_runs_without_an_interval_are_left_out_unless_they_are_most() -> None:
     known, unknown = Estimate(1.0, 0.5, 1.5), Estimate(1.0)
-    assert math.isfinite(crossed([known, known, unknown], OF_Q).low)
-    assert math.isnan(crossed([known, unknown, unknown], OF_Q).low)
-    assert math.isnan(crossed([unknown], OF_Q).high)
+    assert math.isfinite(crossed([known, known, unknown], Range.of("q")).low)
+    assert math.isnan(crossed([known, unknown, unknown], Range.of("q")).low)
+    assert math.isnan(crossed([unknown], Range.of("q")).high)
     endless = crossed([Estimate(5.0, 4.0, 7.0)], Range(-math.inf, math.inf))
     assert (endless.low, endless.high) == pytest.approx((5 - 1.5 * ONE, 5 + 1.5 * ONE))
 

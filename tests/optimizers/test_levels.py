@@ -4,16 +4,24 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from planted import guessing, planted_labels
 from typer.testing import CliRunner
 
 import judgesmith as js
+from judgesmith.agreement.differences import Difference
+from judgesmith.agreement.metric import AgreementValue
+from judgesmith.agreement.objectives import Q, Rows
+from judgesmith.agreement.raters import gave_most
 from judgesmith.cli.main import app
 from judgesmith.optimizers.examples import examples_of
-from judgesmith.optimizers.levels import levels_of, system_means
+from judgesmith.optimizers.findings import Findings, lead
+from judgesmith.optimizers.levels import Levels, levels_of, system_means
+from judgesmith.optimizers.report import tested as shown
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.testing.scripted import scripted_models
 
@@ -115,3 +123,66 @@ def test_a_saved_judge_shows_its_levels(
     lines = {line.strip()[:20].strip(): line for line in shown.stdout.splitlines()}
     assert within["signature"].split(",")[0] in lines["within systems"]
     assert {"within documents", "systems' mean labels"} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "says"),
+    [
+        (-2.64, -1.81, "lies below 0"),
+        (-0.4, 0.6, "holds 0"),
+        (0.2, 0.6, None),
+        (float("nan"), float("nan"), "no interval: too few"),
+    ],
+)
+def test_what_an_interval_says_of_rows_inside_a_level(
+    low: float, high: float, says: str | None
+) -> None:
+    rows = Rows(np.arange(8.0), list("abcdefgh"), list("abcdefgh"))
+    plain = AgreementValue.of(np.arange(8.0), rows, Q(), rounds=0)
+    value = replace(plain, low=low, high=high, why="too few")
+    (note,) = Levels({"within": value}).notes(value)
+    assert "nan" not in note
+    assert (says or "compared: Q 3.00 [0.20, 0.60]") in note
+    assert ("holds 0" in note) == (says == "holds 0")
+    assert "nan" not in str(value)
+    assert "nan" not in value._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("counts", "most"),
+    [([39, 38], False), ([60, 17], True), ([9], False), ([4, 4, 40], True)],
+)
+def test_one_of_two_raters_did_not_give_most(counts: list[int], most: bool) -> None:
+    assert gave_most(np.array(counts)) == most
+
+
+def test_folds_that_chose_otherwise_than_the_saved_judge_are_named() -> None:
+    def fit(way: str) -> Any:
+        return SimpleNamespace(fitted=SimpleNamespace(way=way))
+
+    found = SimpleNamespace(
+        folds=4,
+        final=SimpleNamespace(way="a mixture (readings)"),
+        parts=[fit("one score alone")] * 4,
+    )
+    (note,) = Findings._chosen_otherwise(found)  # type: ignore[arg-type]
+    assert note.startswith(
+        "4 of 4 folds chose one score alone, the saved judge is a mixture (readings)"
+    )
+    found.parts = [fit("a mixture (readings)")] * 4
+    assert not list(Findings._chosen_otherwise(found))  # type: ignore[arg-type]
+
+
+def test_a_difference_that_is_always_the_same_has_no_interval() -> None:
+    assert shown(*lead(Difference(0.0, 0.0, 0.0, 1.0, 9, 0, 9))[1:]) == (
+        "(no interval: both gave the same scores, or their agreement is undefined)"
+    )
+    assert shown(*lead(Difference(0.3, 0.1, 0.5, 0.0004, 9, 0, 9))[1:]) == (
+        "[0.10, 0.50], p < .001"
+    )
+
+
+def test_preferences_are_counted_and_not_their_outputs() -> None:
+    plain = planted_labels(4, 2)
+    assert plain.count == "8 labels"
+    assert replace(plain, kind="preference").count == "4 preferences"

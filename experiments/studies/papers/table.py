@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from judgesmith import tables
-from judgesmith.agreement.correlation import Coefficient, Level, correlate
+from judgesmith.agreement.correlation import Level, correlate
 from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.experiments.studies.analysis import Analysis, Line
@@ -97,7 +97,7 @@ class PaperTable(BaseModel):
     notes: tuple[str, ...] = ()
 
     @property
-    def correlations(self) -> tuple[Coefficient, ...]:
+    def correlations(self) -> tuple[str, ...]:
         """Return its coefficients, without those of spans."""
         return tuple(
             c for c in self.coefficients if c in ("pearson", "spearman", "kendall")

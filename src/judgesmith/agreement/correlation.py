@@ -6,18 +6,18 @@ which the judge failed; it is left out and counted, or imputed (`CorrelationSum`
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
+from judgesmith.agreement.coefficients import Codes as Codes
+from judgesmith.agreement.coefficients import Level as Level
+from judgesmith.agreement.coefficients import Vector as Vector
+from judgesmith.agreement.coefficients import correlation, parts_of
+from judgesmith.agreement.levels import level_of
 from judgesmith.errors import OptionError
-
-Coefficient = Literal["pearson", "spearman", "kendall", "sum"]
-Level = Literal["pooled", "sample", "system", "within"]
-Vector = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
 
 PARTS = (
     "pearson",
@@ -26,9 +26,6 @@ PARTS = (
 )  # of the sum, in the order of the objective's formula
 FLAT = 1e-13  # a spread below this share of the largest value is rounding noise, so the scores count as constant
 LARGEST = 1e100  # scores beyond are a mistake, and their squares overflow
-_CUBE = 64  # rows up to which all pairs of all vectors are compared at once
-_SQUARE = 300  # rows up to which comparing all pairs of a vector is faster than scipy's O(n log n)
-_CELLS = 4_000_000  # pairs compared at a time
 
 
 # Input ---------------------------------------------------------------------------------------------------------------
@@ -103,7 +100,7 @@ def id_codes(ids: Iterable[Hashable], rows: int, name: str) -> Codes:
 
 
 def level_codes(
-    level: str,
+    level: Level,
     documents: Iterable[Hashable] | None,
     systems: Iterable[Hashable] | None,
     rows: int,
@@ -113,40 +110,21 @@ def level_codes(
     Raises:
         OptionError: If `level` needs one that was not given.
     """
-    if level not in get_args(Level):
-        raise OptionError(f"level {level!r} is not one of {', '.join(get_args(Level))}")
-    if level == "sample" and documents is None:
-        raise OptionError(
-            'level "sample" correlates within documents: pass documents=… (one id per row), '
-            'or level="pooled" for one correlation over all rows'
-        )
-    if level in ("system", "within") and systems is None:
-        method = (
-            "correlates the systems' means"
-            if level == "system"
-            else "compares the rows of one system"
-        )
-        raise OptionError(
-            f'level "{level}" {method}: pass systems=… (one name per row), or level="pooled" for one correlation over '
-            "all rows"
-        )
+    facts = level_of(level)
+    if facts.needs is not None:
+        given, each = {
+            "documents": (documents, "one id per row"),
+            "systems": (systems, "one name per row"),
+        }[facts.needs]
+        if given is None:
+            raise OptionError(
+                f'level "{level}" {facts.compared}: pass {facts.needs}=… ({each}), or level="pooled" for one '
+                "correlation over all rows"
+            )
     return (
         None if documents is None else id_codes(documents, rows, "documents"),
         None if systems is None else id_codes(systems, rows, "systems"),
     )
-
-
-def parts_of(coefficient: str) -> tuple[str, ...]:
-    """Return the coefficients that `coefficient` adds up.
-
-    Raises:
-        OptionError: If the name is unknown.
-    """
-    if coefficient not in get_args(Coefficient):
-        raise OptionError(
-            f"coefficient {coefficient!r} is not one of {', '.join(get_args(Coefficient))}"
-        )
-    return PARTS if coefficient == "sum" else (coefficient,)
 
 
 # Coefficients --------------------------------------------------------------------------------------------------------
@@ -171,28 +149,11 @@ def rowwise(x: Vector, y: Vector, names: Sequence[str]) -> Vector:
         all="ignore"
     ):  # only undefined rows divide by zero, and they are set to NaN below
         for column, name in enumerate(names):
-            if name == "kendall":
-                value[:, column] = _kendall_rows(x, y)
-            else:
-                side = _centred if name == "pearson" else _centred_ranks
-                value[:, column] = _cosine(_once(side, x), _once(side, y))
-    value = np.clip(value, -1.0, 1.0)  # rounding may leave 1 + 2e-16
+            one = correlation(name)
+            # rounding may leave 1 + 2e-16
+            value[:, column] = np.clip(one.of(x, y), one.low, one.high)
     value[undefined] = np.nan
     return np.asarray(value)
-
-
-def _once(function: Any, x: Vector) -> Vector:
-    """Return `function(x)`, computed once if all rows of x are one broadcast row (human scores in a permutation)."""
-    if len(x) > 1 and x.strides[0] == 0:
-        return np.broadcast_to(function(x[:1]), x.shape)
-    return np.asarray(function(x))
-
-
-def _centred(x: Vector) -> Vector:
-    """Return rows less their mean, scaled to a spread of 1 so that squares of 1e-300 do not vanish."""
-    x = x - x.min(axis=1, keepdims=True)
-    x = x / x.max(axis=1, keepdims=True)
-    return np.asarray(x - x.mean(axis=1, keepdims=True))
 
 
 def midranks(x: Vector) -> Vector:
@@ -207,53 +168,6 @@ def midranks(x: Vector) -> Vector:
     ranks = np.empty(len(x))
     ranks[order] = np.repeat((first + end + 1) / 2, end - first)
     return ranks
-
-
-def _centred_ranks(x: Vector) -> Vector:
-    ranks = midranks(x[0])[None] if len(x) == 1 else scipy.stats.rankdata(x, axis=1)
-    return _centred(np.asarray(ranks, dtype=np.float64))
-
-
-def _cosine(x: Vector, y: Vector) -> Vector:
-    squares = np.einsum("ij,ij->i", x, x) * np.einsum("ij,ij->i", y, y)
-    return np.asarray(
-        np.einsum("ij,ij->i", x, y) / np.sqrt(squares)
-    )  # one root: 1.0 where the scores are equal
-
-
-def _kendall_rows(x: Vector, y: Vector) -> Vector:
-    k, n = x.shape
-    if n > _CUBE:
-        each = _kendall_pairs if n <= _SQUARE else _kendall_sorted
-        return np.array([each(a, b) for a, b in zip(x, y, strict=True)])
-    value = np.empty(k)
-    step = max(1, _CELLS // (n * n))
-    for start in range(0, k, step):
-        a, b = x[start : start + step], y[start : start + step]
-        sa, sb = _signs(a), _signs(b)
-        surplus = np.einsum(
-            "kij,kij->k", sa, sb, dtype=np.float64
-        )  # 2 (concordant - discordant)
-        untied = np.count_nonzero(sa, axis=(1, 2)) * np.count_nonzero(sb, axis=(1, 2))
-        value[start : start + step] = surplus / np.sqrt(untied)
-    return value
-
-
-def _kendall_pairs(x: Vector, y: Vector) -> float:
-    a, b = x[:, None] > x, y[:, None] > y
-    surplus = np.count_nonzero(a & b) - np.count_nonzero(a & b.T)
-    return float(surplus / np.sqrt(np.count_nonzero(a) * np.count_nonzero(b)))
-
-
-def _kendall_sorted(x: Vector, y: Vector) -> float:
-    return float(scipy.stats.kendalltau(x, y).statistic)
-
-
-def _signs(x: Vector) -> npt.NDArray[np.int8]:
-    a, b = x[:, :, None], x[:, None, :]
-    return (a > b).astype(np.int8) - (a < b).astype(
-        np.int8
-    )  # an eighth of the memory of sign(a - b)
 
 
 # Levels --------------------------------------------------------------------------------------------------------------
@@ -280,7 +194,7 @@ def correlate(
     predicted: npt.ArrayLike,
     human: npt.ArrayLike,
     *,
-    coefficient: Coefficient = "spearman",
+    coefficient: str = "spearman",
     level: Level = "sample",
     documents: Iterable[Hashable] | None = None,
     systems: Iterable[Hashable] | None = None,
@@ -292,8 +206,8 @@ def correlate(
     Args:
         predicted: one score per row; NaN where the judge failed.
         human: one human score per row.
-        coefficient: "pearson", "spearman", "kendall" (tau-b, corrected for ties, Kendall 1945), or "sum", which is r +
-            rho + tau-b.
+        coefficient: "pearson", "spearman", "kendall" (tau-b, corrected for ties, Kendall 1945), "sum" (or "q"), which
+            is r + rho + tau-b, or another that is registered (`coefficients`).
         level: "pooled": one correlation over all rows. "sample": mean over documents of the correlation within the
             document; documents where either side is constant or fewer than 2 rows are usable are skipped and counted.
             "system": correlation of the systems' mean scores. "within": all rows, less what tells systems apart
@@ -327,41 +241,37 @@ def _at_level(
     y: Vector,
     usable: npt.NDArray[np.bool_],
     names: Sequence[str],
-    level: str,
+    level: Level,
     doc: Codes | None,
     sys: Codes | None,
     *,
     objective: bool = False,
 ) -> tuple[list[float], int, int]:
     """Return one value per name, the units (rows, documents, systems) that it rests on, and all units."""
-    if level == "sample":
-        assert doc is not None
-        count = int(doc.max(initial=-1)) + 1
-        table = within_documents(
-            x[usable], y[usable], doc[usable], count, names, objective=objective
-        )
-        table = table[
-            ~np.isnan(table[:, 0])
-        ]  # all coefficients are undefined on the same documents
-        return (
-            [float(column.mean()) if len(table) else np.nan for column in table.T],
-            len(table),
-            count,
-        )
-    if level == "within":
-        assert sys is not None
-        return (
-            within_systems(x[usable], y[usable], sys[usable], names),
-            int(usable.sum()),
-            len(x),
-        )
-    if level == "system":
-        assert sys is not None
-        count = int(sys.max(initial=-1)) + 1
-        x, y = system_means(x[usable], y[usable], sys[usable], count)
-        usable = ~np.isnan(x)
-    else:
-        count = len(x)
+    match level:
+        case "sample":
+            assert doc is not None
+            count = int(doc.max(initial=-1)) + 1
+            table = within_documents(
+                x[usable], y[usable], doc[usable], count, names, objective=objective
+            )
+            # All coefficients are undefined on the same documents.
+            table = table[~np.isnan(table[:, 0])]
+            means = [float(c.mean()) if len(table) else np.nan for c in table.T]
+            return means, len(table), count
+        case "within":
+            assert sys is not None
+            values = within_systems(x[usable], y[usable], sys[usable], names)
+            return values, int(usable.sum()), len(x)
+        case "system":
+            assert sys is not None
+            count = int(sys.max(initial=-1)) + 1
+            x, y = system_means(x[usable], y[usable], sys[usable], count)
+            usable = ~np.isnan(x)
+        case "pooled":
+            count = len(x)
+        case _:
+            assert_never(level)
     x, y = x[usable], y[usable]
     return rowwise(x[None], y[None], names)[0].tolist(), len(x), count
 
@@ -411,18 +321,8 @@ def within_systems(
     ties = [untied(side, sys) for side in (x, y)]
     if len(x) < 2 or not min(ties):
         return [np.nan] * len(names)
-    sides = {
-        "pearson": (x, y),
-        "spearman": (midranks(x), midranks(y)),
-    }
-    values = []
-    for name in names:
-        if name == "kendall":
-            value = surplus(x, y, sys) / np.sqrt(ties[0] * ties[1])
-        else:
-            value = _cosine(*(_less_means(side, sys)[None] for side in sides[name]))[0]
-        values.append(float(np.clip(value, -1.0, 1.0)))
-    return values
+    found = ((one, one.within(x, y, sys)) for one in map(correlation, names))
+    return [float(np.clip(value, one.low, one.high)) for one, value in found]
 
 
 def untied(x: Vector, sys: Codes) -> float:
@@ -445,11 +345,6 @@ def surplus(x: Vector, y: Vector, sys: Codes) -> float:
         pairs = np.sqrt(untied(a, one) * untied(b, one))
         total += float(scipy.stats.kendalltau(a, b).statistic) * pairs if pairs else 0.0
     return total
-
-
-def _less_means(x: Vector, sys: Codes) -> Vector:
-    rows = np.maximum(np.bincount(sys), 1)
-    return np.asarray(x - (np.bincount(sys, weights=x) / rows)[sys])
 
 
 def system_means(x: Vector, y: Vector, sys: Codes, count: int) -> tuple[Vector, Vector]:
@@ -477,7 +372,7 @@ def mean_defined(values: Vector, axis: int) -> Vector:
     return np.asarray(np.nansum(values, axis=axis) / count)
 
 
-def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
+def _why_undefined(x: Vector, y: Vector, level: Level, n: int) -> str:
     if not len(x):
         return "no row has a prediction"
     if level == "sample":
@@ -485,10 +380,8 @@ def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
             "in every document the scores are constant or fewer than 2 rows are usable"
         )
     if n < 2:
-        return f"{n} {'row' if level == 'pooled' else 'system'}, at least 2 are needed"
-    where = {"system": " across systems", "within": " inside every system"}.get(
-        level, ""
-    )
+        return f"{n} {level_of(level).unit[:-1]}, at least 2 are needed"
+    where = level_of(level).constant
     side = "scores"
     if flat(x[None])[0]:
         side = "predictions"
@@ -546,7 +439,7 @@ class CorrelationSum:
         if failed == len(x):
             why = f"all {failed} rows failed" if failed else "no rows"
             return Objective(0.0, np.nan, np.nan, np.nan, 0, failed, why, self.level)
-        x = impute(x, {"sample": doc, "within": sys}.get(self.level))
+        x = impute(x, imputed_by(self.level, doc, sys))
         everything = np.ones(len(x), dtype=np.bool_)
         values, n, _ = _at_level(
             x, y, everything, PARTS, self.level, doc, sys, objective=True
@@ -556,6 +449,19 @@ class CorrelationSum:
         return Objective(
             float(np.nansum(values)), r, rho, tau, n, failed, reason, self.level
         )
+
+
+def imputed_by(level: Level, doc: Codes | None, sys: Codes | None) -> Codes | None:
+    """Return the codes of the rows whose mean takes a failed row's place; None for that of all rows."""
+    match level:
+        case "sample":
+            return doc
+        case "within":
+            return sys
+        case "pooled" | "system":
+            return None
+        case _:
+            assert_never(level)
 
 
 def impute(x: Vector, doc: Codes | None = None) -> Vector:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from judgesmith.agreement.correlation import Codes as Places
@@ -145,20 +144,6 @@ def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     sums = sums_by(units, 2.0 * (ours & theirs), ours.astype(float) + theirs)
     return Bounded(
         lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (int(theirs.sum()),))
-    )
-
-
-def counted(name: str, decided: Places, human: Places) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows that a measure of pass (1) and fail (0) rests on.
-
-    Precision rests on rows that the judge fails, recall on rows that people fail. Documents without such rows are not
-    resampled.
-    """
-    sides = {"precision": decided, "recall": human}
-    return (
-        np.asarray(sides[name] == 0)
-        if name in sides
-        else np.ones(len(human), dtype=np.bool_)
     )
 
 

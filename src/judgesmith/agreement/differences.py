@@ -68,20 +68,29 @@ class OtherSystems:
     larger: bool = False
 
     @classmethod
-    def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> OtherSystems:
-        """Leave each system of a measure out in turn."""
+    def of(
+        cls,
+        predictions: Sequence[npt.ArrayLike],
+        measure: Measure,
+        *,
+        apart: bool = False,
+    ) -> OtherSystems:
+        """Leave each system of a measure out in turn. apart: see `Agreement.of`."""
         systems = np.array(
             [] if measure.systems is None else list(measure.systems), dtype=object
         )
         names = list(dict.fromkeys(systems.tolist()))
         left_out = [
             Agreement.of(
-                [np.asarray(x, float)[rest] for x in predictions], measure.only(rest)
+                [np.asarray(x, float)[rest] for x in predictions],
+                measure.only(rest),
+                apart=apart,
             ).values
             for rest in (systems != name for name in names)
         ]
         pooled = measure.level == "pooled"
-        rows = Agreement.of(predictions, measure.by_row()) if pooled else None
+        by_row = measure.by_row()
+        rows = Agreement.of(predictions, by_row, apart=apart) if pooled else None
         return cls(
             np.reshape(left_out, (len(names), len(predictions))),
             rows,
@@ -174,13 +183,13 @@ def difference_of(
 class Procedure:
     """Settings of the tests of differences.
 
-    families: groups of differences that share the error, by Bonferroni.
+    families: one over the share of the error that these differences have, by Bonferroni.
     """
 
     rounds: int = 2000
     confidence: float = 0.95
     seed: int = 0
-    families: int = 1
+    families: float = 1.0
 
     @property
     def level(self) -> float:

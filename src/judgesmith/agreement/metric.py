@@ -22,11 +22,16 @@ from judgesmith.agreement.correlation import Level, Vector
 from judgesmith.agreement.correlation import Objective as Correlated
 from judgesmith.agreement.fields import Field, json_values, number, text_of
 from judgesmith.agreement.objectives import Objective, Reached, Rows, objectives
-from judgesmith.agreement.resampling import Range, for_other_systems, interval_of
+from judgesmith.agreement.resampling import (
+    Range,
+    for_other_systems,
+    interval_of,
+    too_few_systems,
+)
 from judgesmith.disarming import disarm
 from judgesmith.errors import OptionError
 from judgesmith.rows import human_score, roles_of
-from judgesmith.tables import facts, shortened
+from judgesmith.tables import facts, shortened, with_interval
 
 #: With fewer rows a metric's mean is that of the rows' own scores.
 FEWEST = 8
@@ -48,6 +53,8 @@ class AgreementValue:
     seed: int
     objective: Correlated
     new_systems: bool = False
+    why: str | None = None
+    """Why there is no interval; None where there is one."""
 
     @classmethod
     def of(
@@ -66,11 +73,12 @@ class AgreementValue:
         turn (NaN for fewer than 3).
         """
         ends, (reached, q) = (math.nan, math.nan), by.measured(percents, rows)
+        why: str | None = "no resamples were drawn"
         if rounds:
             interval = interval_of(
                 by.resampled([percents], rows), rounds=rounds, seed=seed
             )
-            ends = interval.low, interval.high
+            ends, why = (interval.low, interval.high), interval.reason
             if new_systems:
                 parts = map(rows.without, dict.fromkeys(rows.systems or ()))
                 left_out = [by.reached(percents[at], rest).value for at, rest in parts]
@@ -79,7 +87,9 @@ class AgreementValue:
                 ends = for_other_systems(
                     ends, reached.value, left_out, whole, 0.95, larger=larger
                 )
-        return cls(by, reached, *ends, seed, q, new_systems)
+                if math.isnan(ends[0]):
+                    why = why or too_few_systems(len(left_out))
+        return cls(by, reached, *ends, seed, q, new_systems, why)
 
     @property
     def value(self) -> float:
@@ -96,11 +106,16 @@ class AgreementValue:
         """Q on the same rows, in [-3, 3]."""
         return self.objective.q
 
+    @property
+    def span(self) -> str:
+        """The value with its interval, or with the reason why there is none."""
+        if math.isnan(self.low):
+            return f"{self.value:.2f} (no interval: {self.why or 'undefined'})"
+        return with_interval(self.value, self.low, self.high)
+
     def __str__(self) -> str:
-        return (
-            self.by.signature(self.reached, self.low, self.high, self.seed)
-            + "|new-systems" * self.new_systems
-        )
+        told = self.by.signature(self.span, self.reached, self.seed)
+        return f"{told}|new-systems" if self.new_systems else told
 
     def __repr__(self) -> str:
         return f"Agreement({self})"
@@ -108,9 +123,7 @@ class AgreementValue:
     def _repr_html_(self) -> str:
         """Render the objective with its interval, and the parts of Q, for notebooks."""
         o = self.objective
-        rows: list[tuple[str, Any]] = [
-            (self.by.label, f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]")
-        ]
+        rows: list[tuple[str, Any]] = [(self.by.label, self.span)]
         rows += [
             ("Pearson r", f"{o.pearson:.2f}"),
             ("Spearman ρ", f"{o.spearman:.2f}"),

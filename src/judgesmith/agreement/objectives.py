@@ -158,10 +158,16 @@ class Objective(ABC):
             percents, rows.human, rows.documents, rows.systems
         )
 
-    def signature(self, reached: Reached, low: float, high: float, seed: int) -> str:
-        """Return one line that says what a value is: `AUC=0.81 [0.70, 0.90] auc|pooled|n:60|failed:2|seed:0`."""
+    def signature(self, span: str, reached: Reached, seed: int) -> str:
+        """Return one line that says what a value is: `AUC=0.81 [0.70, 0.90] auc|pooled|n:60|failed:2|seed:0`.
+
+        Args:
+            span: The value with its interval.
+            reached: The value, with what it rests on.
+            seed: Seed of the interval.
+        """
         return (
-            f"{self.label}={reached.value:.2f} [{low:.2f}, {high:.2f}] {self._measured}"
+            f"{self.label}={span} {self._measured}"
             f"|n:{reached.n}|failed:{reached.failed}|seed:{seed}"
         )
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from judgesmith.agreement.correlation import Vector, correlate
+from judgesmith.agreement.correlation import Codes, Vector, correlate
 
 #: The fewest rows of a rater for agreement within raters.
 FEWEST = 10
 #: Raters differ where they explain more than this share of the variance of single ratings.
 DIFFERENT = 0.1
-#: The share of all labels from which on one rater stands out.
-MOST = 0.5
+#: One rater stands out with this many times the labels of all the others together.
+MOST = 2.0
 
 
 def by_person(
@@ -38,6 +38,16 @@ def by_person(
             for name, value in zip(who, values, strict=True):
                 table[i, place[name]] = value
     return names, table
+
+
+def gave_most(counts: Codes) -> bool:
+    """Return whether one rater gave most labels, by how many each gave: at least two thirds, of two or more raters.
+
+    >>> gave_most(np.array([39, 38])), gave_most(np.array([60, 9, 8]))
+    (False, True)
+    """
+    most = int(counts.max(initial=0))
+    return len(counts) > 1 and most >= MOST * (int(counts.sum()) - most)
 
 
 def between_raters(table: Vector) -> float:

@@ -12,8 +12,16 @@ import scipy
 
 from judgesmith.agreement.correlation import Vector, id_codes, impute, vector
 from judgesmith.agreement.resampling import Agreement, Estimate, Range, limits
-from judgesmith.agreement.significance import against_others, false_discovery
+from judgesmith.agreement.significance import (
+    BY_CHANCE,
+    against_others,
+    false_discovery,
+    raters_agree,
+)
 from judgesmith.errors import LabelsError, OptionError
+
+#: Why nothing measures a judge.
+NO_AGREEMENT = "the raters do not agree beyond chance"
 
 
 def _checked(
@@ -29,6 +37,13 @@ def _checked(
     return scores, table
 
 
+@dataclass(frozen=True)
+class Way(Estimate):
+    """A judge's way to one human rater, with its interval; `reason` says why there is none."""
+
+    reason: str | None = None
+
+
 def way_to_rater(
     judge: npt.ArrayLike,
     ratings: npt.ArrayLike,
@@ -37,7 +52,7 @@ def way_to_rater(
     rounds: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Estimate:
+) -> Way:
     """Compute how far a judge is on the way from guessing (0) to one human rater (1, and beyond).
 
     The unit compares data sets, whereas Q depends on how well people agree. Q with the mean of the other raters on the
@@ -53,7 +68,7 @@ def way_to_rater(
         seed: seed of the resamples.
 
     Returns:
-        The value with its interval; all NaN if raters do not agree beyond chance.
+        The value with its interval; all NaN, with the reason, if raters do not agree beyond chance.
 
     Raises:
         LabelsError: If ratings are not a table with one line per score.
@@ -80,7 +95,7 @@ def ways_to_rater(
     rounds: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
-) -> list[Estimate]:
+) -> list[Way]:
     """Compute the way of each judge as `way_to_rater` does; how people agree is computed once for all of them."""
     checked = [_checked(judge, ratings) for judge in judges]
     if not checked:
@@ -115,24 +130,24 @@ def ways_to_rater(
     return result
 
 
-def _way(ours: float, people: float) -> Estimate:
+def _way(ours: float, people: float) -> Way:
     if math.isnan(people) or people <= 0:
-        return Estimate(math.nan)
-    return Estimate((0.0 if math.isnan(ours) else ours) / people)
+        return Way(math.nan, reason=NO_AGREEMENT)
+    return Way((0.0 if math.isnan(ours) else ours) / people)
 
 
 def _bounded(
-    way: Estimate, above: Vector, below: Vector, documents: int, confidence: float
-) -> Estimate:
+    way: Way, above: Vector, below: Vector, documents: int, confidence: float
+) -> Way:
     """Return the way with its interval. above, below: agreement of the judge and of people in the same resamples."""
     if np.quantile(below, (1 - confidence) / 2) <= 0:
-        return Estimate(math.nan)
+        return Way(math.nan, reason=NO_AGREEMENT)
     with np.errstate(
         divide="ignore", invalid="ignore"
     ):  # of a few draws, in which raters do not agree at all
         drawn = above / below
     ends = Range(-math.inf, math.inf)
-    return Estimate(way.value, *limits(drawn, way.value, documents, ends, confidence))
+    return Way(way.value, *limits(drawn, way.value, documents, ends, confidence))
 
 
 #: With fewer rows a rater's t-test is not to be trusted, and the rater is left out.
@@ -163,11 +178,14 @@ def alternative_annotator_test(
     nominal: bool = False,
     level: float = 0.05,
     fewest: int = FEWEST_OF_RATER,
+    as_published: bool = False,
+    seed: int = 0,
 ) -> Replacement:
     """Test whether a judge may replace the raters: for each one, whether it is nearer to the others than that rater.
 
-    The judge passes if it beats half of the raters. Source: Calderon, Reichart and Dror 2025, ACL,
-    https://aclanthology.org/2025.acl-long.782.
+    The judge passes if it beats half of the raters. Where raters scatter, a constant near their mean does that, too. So
+    there is no test of raters who do not agree beyond chance (`raters_agree`), nor of a judge that is a constant.
+    Source: Calderon, Reichart and Dror 2025, ACL, https://aclanthology.org/2025.acl-long.782.
 
     Args:
         judge: one score per row on the raters' scale; NaN where it failed, which counts as lost.
@@ -177,6 +195,8 @@ def alternative_annotator_test(
         nominal: scores are categories; nearness is the share of equal ones, else the root mean squared distance.
         level: level of Benjamini and Yekutieli's procedure over raters.
         fewest: rows that a rater needs to be tested.
+        as_published: test raters who may agree by chance, and a constant, too.
+        seed: seed of the test of the raters' agreement.
 
     Returns:
         Winning rate, advantage and the p-values, one per rater.
@@ -199,7 +219,13 @@ def alternative_annotator_test(
         why = (
             f"the test needs two raters with {fewest} rows each that others rated, too"
         )
-        return Replacement(math.nan, math.nan, (math.nan,) * len(sides), False, why)
+        return _untested(len(sides), why)
+    if not as_published:
+        scored = x[~np.isnan(x)]
+        if len(scored) and np.ptp(scored) == 0:
+            return _untested(len(sides), "a constant")
+        if raters_agree(table, nominal=nominal, seed=seed) > BY_CHANCE:
+            return _untested(len(sides), NO_AGREEMENT)
     raw = [
         _not_worse(human - judged, epsilon) if ok else math.nan
         for (judged, human), ok in zip(sides, tested, strict=True)
@@ -212,6 +238,25 @@ def alternative_annotator_test(
         )
     )
     return Replacement(winning, advantage, tuple(p.tolist()), winning >= 0.5)
+
+
+def _untested(raters: int, why: str) -> Replacement:
+    return Replacement(math.nan, math.nan, (math.nan,) * raters, False, why)
+
+
+def nearest_constant(ratings: npt.ArrayLike, *, nominal: bool = False) -> float:
+    """Return the score that a judge without a look at the texts would best give always: one that people gave.
+
+    It is the most frequent category, or else the score nearest to people's mean.
+    """
+    given, counts = np.unique(
+        np.asarray(ratings, dtype=np.float64).ravel(), return_counts=True
+    )
+    counts, given = counts[~np.isnan(given)], given[~np.isnan(given)]
+    if nominal:
+        return float(given[counts.argmax()])
+    mean = float(np.average(given, weights=counts))
+    return float(given[np.abs(given - mean).argmin()])
 
 
 def _beside(

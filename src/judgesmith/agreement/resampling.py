@@ -14,22 +14,28 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import compress
 from operator import itemgetter
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
+from judgesmith.agreement.coefficients import (
+    coefficient_of,
+    correlation,
+    is_sum,
+    parts_of,
+)
 from judgesmith.agreement.correlation import (
     FLAT,
     Codes,
-    Coefficient,
     Level,
     Vector,
     impute,
+    imputed_by,
     level_codes,
     mean_defined,
     pair,
-    parts_of,
     rowwise,
     surplus,
     tidy,
@@ -65,13 +71,19 @@ class Range:
     high: float = 1.0
     sizes: tuple[int, ...] = ()
 
+    @classmethod
+    def of(cls, coefficient: str) -> Range:
+        """Return the range of a coefficient."""
+        declared = coefficient_of(coefficient)
+        return cls(declared.low, declared.high)
+
     @property
     def middle(self) -> float:
         """The value at chance."""
         return (self.low + self.high) / 2
 
 
-Q, SHARE = Range(-3.0, 3.0), Range(0.0, 1.0)
+SHARE = Range(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -98,12 +110,12 @@ class Measure:
     documents: Iterable[Hashable] | None
     systems: Iterable[Hashable] | None = None
     level: Level = "pooled"
-    coefficient: Coefficient = "sum"
+    coefficient: str = "sum"
 
     @property
     def total(self) -> bool:
         """True if several coefficients are added up."""
-        return self.coefficient == "sum"
+        return is_sum(self.coefficient)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Measure:
         """Return the same, of some rows."""
@@ -331,8 +343,19 @@ class Agreement:
     within: Range = Range()
 
     @classmethod
-    def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> Agreement:
+    def of(
+        cls,
+        predictions: Sequence[npt.ArrayLike],
+        measure: Measure,
+        *,
+        apart: bool = False,
+    ) -> Agreement:
         """Return the agreement of judges with human ratings by a measure.
+
+        Args:
+            predictions: scores of each judge; NaN where it failed.
+            measure: human ratings, coefficient and level.
+            apart: measure each judge on all rows that it scored, and not on those that all scored.
 
         Raises:
             OptionError: If the measure lacks the documents or systems that its level needs.
@@ -348,25 +371,27 @@ class Agreement:
         if doc is None:
             doc = np.arange(rows)
         missing = np.array([np.isnan(x) for x, _ in judges])
-        usable = np.ones(rows, dtype=np.bool_) if total else ~missing.any(axis=0)
+        one_lacks = missing.all(axis=0) if apart else missing.any(axis=0)
+        usable = np.ones(rows, dtype=np.bool_) if total else ~one_lacks
         if missing.all(axis=1).any() or not usable.any():
             # One judge's Q is 0, as CorrelationSum has it.
             value = 0.0 if total and len(judges) == 1 else np.nan
             why = "a judge failed on every row, or there are none"
             return cls([], [value] * len(judges), 0, 0, total, why)
-        codes, doc = np.unique(doc[usable], return_inverse=True)
-        imputed_by = {"sample": doc, "within": sys}.get(level)
-        own = None if sys is None else sys[usable]
+        codes = np.unique(doc[usable])
+        doc = np.searchsorted(codes, doc)
+        like = imputed_by(level, doc, sys)
         statistics, values = [], []
         reason = "one document cannot be resampled" if len(codes) < 2 else None
         for x, y in judges:
-            filled = impute(x, imputed_by) if total else x[usable]
+            own = ~np.isnan(x) if apart and not total else usable
+            filled = impute(x, like) if total else x[own]
             statistic = _statistic(
                 filled,
-                y[usable],
-                doc,
+                y[own],
+                doc[own],
                 len(codes),
-                own,
+                None if sys is None else sys[own],
                 level,
                 parts_of(measure.coefficient),
                 total,
@@ -379,14 +404,14 @@ class Agreement:
                     reason
                     or "the agreement is undefined: constant scores or too few rows"
                 )
-        within = Q if total else Range()
+        within = Range.of(measure.coefficient)
         return cls(
             statistics, values, len(codes), int(usable.sum()), total, reason, within
         )
 
     @classmethod
     def of_mean(
-        cls, sets: Sequence[RowSet], documents: int, level: str, coefficient: str
+        cls, sets: Sequence[RowSet], documents: int, level: Level, coefficient: str
     ) -> Agreement:
         """Return the mean agreement of several sets of rows (one per rater) with documents 0 … documents - 1 in common.
 
@@ -415,15 +440,14 @@ class Agreement:
             return mean_of([s(counts) for s in statistics])
 
         reason = "one document cannot be resampled" if documents < 2 else None
-        total = coefficient == "sum"
         return cls(
             [mean],
             [float(mean_of(list(compress(whole, defined)))[0, 0])],
             documents,
             rows,
-            total,
+            is_sum(coefficient),
             reason,
-            Q if total else Range(),
+            Range.of(coefficient),
         )
 
     @classmethod
@@ -573,23 +597,26 @@ def _statistic(
     doc: Codes,
     documents: int,
     sys: Codes | None,
-    level: str,
+    level: Level,
     names: Sequence[str],
     objective: bool,
 ) -> Statistic:
-    if (
-        level == "sample"
-    ):  # the values within documents stay as they are, only the mean over documents varies
-        table = within_documents(x, y, doc, documents, names, objective=objective)
-        return lambda counts: mean_drawn(counts, table)
-    if level == "system":
-        assert sys is not None
-        systems = Systems(x, y, doc, documents, sys)
-        return lambda counts: rowwise_defined(*systems.means(counts), names)
-    if level == "within":
-        assert sys is not None
-        return WithinSystems(x, y, doc, sys, names)
-    return WeightedRows(x, y, doc, names)
+    match level:
+        case "sample":
+            # The values within documents stay as they are, only the mean over documents varies.
+            table = within_documents(x, y, doc, documents, names, objective=objective)
+            return lambda counts: mean_drawn(counts, table)
+        case "system":
+            assert sys is not None
+            systems = Systems(x, y, doc, documents, sys)
+            return lambda counts: rowwise_defined(*systems.means(counts), names)
+        case "within":
+            assert sys is not None
+            return WithinSystems(x, y, doc, sys, names)
+        case "pooled":
+            return WeightedRows(x, y, doc, names)
+        case _:
+            assert_never(level)
 
 
 def mean_drawn(counts: Vector, table: Vector) -> Vector:
@@ -636,10 +663,11 @@ class Systems:
         return tidy(x / rows), tidy(y / rows)
 
 
-class _Side:
+class Side:
     """One vector, its distinct values in order, and what their weights say."""
 
     def __init__(self, x: Vector) -> None:
+        self.raw = x
         self.values, self.code = np.unique(x, return_inverse=True)
         self.order = np.argsort(self.code, kind="stable")
         self.starts = np.searchsorted(
@@ -655,12 +683,14 @@ class _Side:
         return np.asarray(np.add.reduceat(ordered, self.starts, axis=1))
 
     def flat(self, g: Vector) -> npt.NDArray[np.bool_]:
+        """Return a mask of the resamples in which all values are equal. g: their weights, (rounds, values)."""
         drawn = g > 0
         low = self.values[drawn.argmax(axis=1)]
         high = self.values[g.shape[1] - 1 - drawn[:, ::-1].argmax(axis=1)]
         return np.asarray(high - low <= FLAT * np.maximum(np.abs(low), np.abs(high)))
 
     def centred(self, w: Vector, total: Vector) -> Vector:
+        """Return scaled values less the mean of each resample."""
         return np.asarray(self.scaled - (w @ self.scaled / total)[:, None])
 
     def ranks(self, g: Vector, total: Vector) -> Vector:
@@ -668,20 +698,39 @@ class _Side:
         return np.asarray(np.cumsum(g, axis=1) - g / 2 - (total / 2)[:, None])
 
 
-def _signs(x: _Side, y: _Side) -> npt.NDArray[np.float32]:
+def _signs(x: Side, y: Side) -> npt.NDArray[np.float32]:
     """Return 1 for each pair of rows in the same order on both sides, -1 for opposite orders, and 0 for ties."""
     sign = np.sign(x.code[:, None] - x.code, dtype=np.float32, casting="unsafe")
     sign *= np.sign(y.code[:, None] - y.code)
     return np.asarray(sign)
 
 
-def _surplus(w: Vector, signs: npt.NDArray[np.float32]) -> Vector:
+def concordance(w: Vector, signs: npt.NDArray[np.float32]) -> Vector:
     """Return twice the concordant less the discordant pairs of each resample.
 
     Sums of whole numbers below 2**24 are exact in float32, at half the cost.
     """
     each = (w.astype(np.float32) @ signs).astype(np.float64)
     return np.asarray(np.einsum("ij,ij->i", w, each))
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Resamples of rows: how often each row was drawn, (rounds, rows), their sum, and each distinct value's weight."""
+
+    w: Vector
+    total: Vector
+    gx: Vector
+    gy: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnWithin:
+    """Resamples of rows, with each system's rows, (rounds, systems), and twice the untied pairs of each side."""
+
+    w: Vector
+    total: Vector
+    ties: Sequence[Vector]
 
 
 class WeightedRows:
@@ -691,12 +740,17 @@ class WeightedRows:
     """
 
     def __init__(self, x: Vector, y: Vector, doc: Codes, names: Sequence[str]) -> None:
-        self.x, self.y, self.doc, self.names = _Side(x), _Side(y), doc, names
+        self.x, self.y, self.doc, self.names = Side(x), Side(y), doc, names
 
     @cached_property
     def signs(self) -> npt.NDArray[np.float32]:
         """Return `_signs` of both sides."""
         return _signs(self.x, self.y)
+
+    def concordance(self, w: Vector) -> Vector | None:
+        """Return twice the concordant less the discordant pairs of each resample; None where a matrix is too large."""
+        most = PAIRS_AT_ONCE if len(w) > 1 else SIGNS_AT_ONCE
+        return concordance(w, self.signs) if len(self.doc) <= most else None
 
     def __call__(self, counts: Vector) -> Vector:
         """Return the coefficients of counts, (rounds, documents) -> (rounds, parts)."""
@@ -705,58 +759,16 @@ class WeightedRows:
         gx, gy = self.x.weights(w), self.y.weights(w)
         undefined = self.x.flat(gx) | self.y.flat(gy)
         value = np.empty((len(w), len(self.names)))
+        drawn = Drawn(w, total, gx, gy)
         with np.errstate(
             divide="ignore", invalid="ignore"
         ):  # only where undefined, which is set to NaN below
             for column, name in enumerate(self.names):
-                if name == "pearson":
-                    value[:, column] = self._pearson(w, total)
-                elif name == "spearman":
-                    value[:, column] = self._spearman(w, total, gx, gy)
-                else:
-                    value[:, column] = self._kendall(w, total, gx, gy)
+                one = correlation(name)
+                found = one.weighted(self, drawn)
+                value[:, column] = np.clip(found, one.low, one.high)
         value[undefined] = np.nan
-        return np.clip(value, -1.0, 1.0)
-
-    def _pearson(self, w: Vector, total: Vector) -> Vector:
-        x, y = self.x.centred(w, total), self.y.centred(w, total)
-        wx = w * x
-        covariance, variance = (
-            np.einsum("ij,ij->i", wx, y),
-            np.einsum("ij,ij->i", wx, x),
-        )
-        return np.asarray(
-            covariance / np.sqrt(variance) / np.sqrt(np.einsum("ij,ij,ij->i", w, y, y))
-        )
-
-    def _spearman(self, w: Vector, total: Vector, gx: Vector, gy: Vector) -> Vector:
-        x, y = self.x.ranks(gx, total), self.y.ranks(gy, total)
-        covariance = np.einsum("ij,ij,ij->i", w, x[:, self.x.code], y[:, self.y.code])
-        vx, vy = np.einsum("ij,ij,ij->i", gx, x, x), np.einsum("ij,ij,ij->i", gy, y, y)
-        return np.asarray(covariance / np.sqrt(vx) / np.sqrt(vy))
-
-    def _kendall(self, w: Vector, total: Vector, gx: Vector, gy: Vector) -> Vector:
-        if len(self.doc) > PAIRS_AT_ONCE:
-            return self._kendall_each(w)
-        x_untied, y_untied = (
-            total**2 - np.einsum("ij,ij->i", gx, gx),
-            total**2 - np.einsum("ij,ij->i", gy, gy),
-        )
-        pairs = np.sqrt(x_untied * y_untied)
-        if len(w) == 1 and len(self.doc) > SIGNS_AT_ONCE:
-            surplus = np.rint(self._kendall_each(w) * pairs)  # a whole number
-        else:
-            surplus = _surplus(w, self.signs)
-        return np.asarray(surplus / pairs)
-
-    def _kendall_each(self, w: Vector) -> Vector:
-        x, y, times = self.x.code, self.y.code, w.astype(np.intp)
-        return np.array(
-            [
-                scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic
-                for t in times
-            ]
-        )
+        return value
 
 
 class WithinSystems:
@@ -770,10 +782,10 @@ class WithinSystems:
         self.member = (
             self.sys[:, None] == np.arange(int(self.sys.max(initial=-1)) + 1)
         ).astype(np.float64)
-        self.x, self.y = _Side(x), _Side(y)
+        self.x, self.y = Side(x), Side(y)
         # A score of one system is another value than the same score of the next: what is tied with it stays inside.
         places = (self.sys * len(side.values) + side.code for side in (self.x, self.y))
-        self.cells = [_Side(place.astype(np.float64)) for place in places]
+        self.cells = [Side(place.astype(np.float64)) for place in places]
 
     @cached_property
     def signs(self) -> npt.NDArray[np.float32]:
@@ -793,36 +805,21 @@ class WithinSystems:
             divide="ignore", invalid="ignore"
         ):  # only where undefined, which is set to NaN below
             for column, name in enumerate(self.names):
-                if name == "kendall":
-                    value[:, column] = self._surplus(w) / np.sqrt(ties[0] * ties[1])
-                else:
-                    x, y = (
-                        self._centred(side, w, total, ranked=name == "spearman")
-                        for side in (self.x, self.y)
-                    )
-                    spread = np.einsum("ij,ij,ij->i", w, x, x) * np.einsum(
-                        "ij,ij,ij->i", w, y, y
-                    )
-                    value[:, column] = np.einsum("ij,ij,ij->i", w, x, y) / np.sqrt(
-                        spread
-                    )
+                one = correlation(name)
+                found = one.weighted_within(self, DrawnWithin(w, total, ties))
+                value[:, column] = np.clip(found, one.low, one.high)
         value[undefined] = np.nan
-        return np.clip(value, -1.0, 1.0)
+        return value
 
-    def _centred(
-        self, side: _Side, w: Vector, total: Vector, *, ranked: bool
-    ) -> Vector:
-        """Return scores or pooled ranks of each resample, less the mean of their system."""
-        scores = np.broadcast_to(side.scaled, w.shape)
-        if ranked:
-            scores = side.ranks(side.weights(w), w.sum(axis=1))[:, side.code]
+    def centred(self, scores: Vector, w: Vector, total: Vector) -> Vector:
+        """Return values of each resample, (rounds, rows), less the mean of their system."""
         means = ((w * scores) @ self.member) / np.maximum(total, 1.0)
         return np.asarray(scores - means[:, self.sys])
 
-    def _surplus(self, w: Vector) -> Vector:
+    def surplus(self, w: Vector) -> Vector:
         """Return twice the concordant less the discordant pairs of rows of one system."""
         if len(self.doc) <= (PAIRS_AT_ONCE if len(w) > 1 else SIGNS_AT_ONCE):
-            return _surplus(w, self.signs)
+            return concordance(w, self.signs)
         x, y = (side.code.astype(np.float64) for side in (self.x, self.y))
         times = w.astype(np.intp)
         found = [

@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from judgesmith.agreement.coefficients import parts_of
 from judgesmith.agreement.correlation import (
     LARGEST,
     Codes,
     Vector,
     impute,
+    imputed_by,
     level_codes,
     mean_defined,
     pair,
-    parts_of,
     rowwise,
     system_means,
     tidy,
@@ -84,8 +85,8 @@ def permutation_test(
             np.nan, np.nan, 0, "a judge failed on every row, or there are none"
         )
     if total:
-        within = doc if level == "sample" else None
-        a, b = impute(a, within), impute(b, within)
+        like = imputed_by(level, doc, sys)
+        a, b = impute(a, like), impute(b, like)
     a, b, y = _standard(a[usable]), _standard(b[usable]), y[usable]
     unit = np.unique(unit[usable], return_inverse=True)[1]
     n = int(unit.max()) + 1
@@ -259,6 +260,58 @@ def against_others(ratings: npt.ArrayLike) -> list[tuple[Flags, Vector, Vector]]
         mean = tidy(np.nansum(others[rows], axis=1) / count[rows])
         result.append((rows, table[rows, rater], mean))
     return result
+
+
+#: p of raters' agreement from which on it may be chance: that of one side, as of a 95 % interval above 0.
+BY_CHANCE = 0.025
+
+
+def raters_agree(
+    ratings: npt.ArrayLike,
+    *,
+    nominal: bool = False,
+    rounds: int = 999,
+    seed: int = 0,
+) -> float:
+    """Return P of agreement as close as this among raters whose ratings have nothing to do with the rows.
+
+    Each rater's ratings are dealt again to the rows that this rater saw, so that strict and lenient raters stay so.
+    Above `BY_CHANCE` the raters do not agree beyond chance, and nothing they say measures a judge.
+
+    Args:
+        ratings: shape (rows, raters), NaN or None where missing.
+        nominal: the numbers stand for categories, which are equal or not.
+        rounds: times that ratings are dealt.
+        seed: seed of the dealing.
+
+    Returns:
+        p in (0, 1]; 1 where no row has two ratings.
+
+    >>> raters_agree([[1, 2], [2, 2], [3, 4], [4, 3], [5, 5], [6, 6]]) < 0.02
+    True
+    """
+    table = _ratings(ratings)
+    table = table[np.count_nonzero(~np.isnan(table), axis=1) > 1]
+    values = np.unique(table[~np.isnan(table)])
+    if len(values) < 2:
+        return 1.0
+    present = ~np.isnan(table)
+    count = present.sum(axis=1)
+
+    def closeness(one: Vector) -> float:
+        """Return the rows' squared sums by their ratings: the more alike these are, the larger."""
+        parts = [one == value for value in values] if nominal else [one]
+        sums = (np.nansum(part, axis=1) for part in parts)
+        return float(sum((total**2 / (count - 1)).sum() for total in sums))
+
+    table = table if nominal else table - values.mean()
+    rng, observed, as_close = np.random.default_rng(seed), closeness(table), 0
+    dealt = table.copy()
+    for _ in range(rounds):
+        for rater, seen in enumerate(present.T):
+            dealt[seen, rater] = rng.permutation(table[seen, rater])
+        as_close += closeness(dealt) >= observed - 1e-9 * abs(observed)
+    return (1 + as_close) / (1 + rounds)
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, *, nominal: bool = False) -> float:

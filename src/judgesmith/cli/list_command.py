@@ -1,4 +1,4 @@
-"""`judgesmith list`: methods, optimizers, perturbations, metrics, presets, aspects, options, data sets and models."""
+"""`judgesmith list`: methods, optimizers, metrics, coefficients, presets, aspects, options, data sets, models."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ REGISTRIES = {
     "optimizers": ("optimizers.registry", "optimizers"),
     "perturbations": ("datasets.perturbations.registry", "perturbations"),
     "metrics": ("programs.registry", "metrics"),
+    "coefficients": ("agreement.coefficients", "coefficients"),
 }
 #: What a data set's place means.
 PLACES = {
@@ -41,9 +42,9 @@ class List(Command, Json):
 
     methods: judging methods, for `judgesmith compile --method NAME`. optimizers: for `--optimizer NAME`.
     perturbations: for `judgesmith discern --perturb NAME`. metrics: reference metrics, for `judgesmith evaluate --judge
-    metric/NAME`. presets: named settings, for `--preset NAME`. aspects: the library's quality aspects, by task.
-    options COMMAND: options that the --help of COMMAND does not show. data: benchmark sets with human ratings. models:
-    local language models.
+    metric/NAME`. coefficients: of agreement, for `judgesmith evaluate --coefficient NAME`. presets: named settings, for
+    `--preset NAME`. aspects: the library's quality aspects, by task. options COMMAND: options that the --help of
+    COMMAND does not show. data: benchmark sets with human ratings. models: local language models.
     """
 
     panel: ClassVar[str] = "Look up"
@@ -53,6 +54,7 @@ class List(Command, Json):
         "optimizers",
         "perturbations",
         "metrics",
+        "coefficients",
         "presets",
         "aspects",
         "options",

@@ -65,6 +65,8 @@ def show_report(
     Notes in `shown` are not printed again.
     """
     report.table().show(out)
+    from judgesmith.optimizers.report import tested
+
     value, low, high, p = report.difference
     if report.selected["candidate"] == "zero-shot" and not any(
         note.endswith("(take)") for note in report.notes
@@ -81,7 +83,7 @@ def show_report(
             "The compiled judge is not better than the zero-shot one on these rows."
         )
     out.print(
-        f"Difference {value:+.2f} \\[{number(low)}, {number(high)}], p = {number(p, 3)}. {verdict}"
+        f"Difference {value:+.2f} {tested(low, high, p)}. {verdict}", markup=False
     )
     out.print(
         f"Chosen: {report.selected['candidate']} with {report.selected['demos']} demonstrations "

@@ -74,7 +74,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     heldout: str | None = flag(
         None,
         "Share of rows held out for the reported agreement (0 to 1), or a file of other labels. Default: "
-        "cross-validation up to 160 labels, 0.25 above.",
+        "cross-validation up to 160 labels, or where folds need no model calls; else 0.25.",
         coerce_numbers_to_str=True,
     )
     optimizer: str | None = flag(

@@ -27,13 +27,17 @@ def tell_labels(labels: Labels) -> None:
         source = account.scale_from if account is not None else None
         whence = f"said by {source}" if source else "given"
     out.print(
-        f"{len(labels)} rows of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})",
+        f"{_rows(labels)} of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})",
         markup=False,
     )
     for line in () if account is None else _reading(labels, account):
         out.print(f"  {line}", style="dim", markup=False)
     for warning in labels.warnings:
         out.print(f"note: {warning}", style="yellow", markup=False)
+
+
+def _rows(labels: Labels) -> str:
+    return labels.count if labels.kind == "preference" else f"{len(labels)} rows"
 
 
 def _reading(labels: Labels, account: Account) -> Iterator[str]:

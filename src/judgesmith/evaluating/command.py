@@ -98,9 +98,8 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     )
     coefficient: list[str] = flag(
         [],
-        "Coefficient to compute. Of scores: pearson, spearman, kendall (default), q (their sum), acc_eq, "
-        "acc_eq_cross, acc_soft (WMT's). Of decisions: kappa, cohen-kappa, accuracy, balanced-accuracy, f1, auc, "
-        "pairwise (default if applicable), precision, recall. Repeatable.",
+        "Coefficient to compute (`judgesmith list coefficients`). Default: pearson, spearman and kendall; of decisions, "
+        "those that apply. Repeatable.",
     )
     spans: str | None = flag(
         None,

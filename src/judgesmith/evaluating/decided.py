@@ -13,16 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 
+from judgesmith.agreement.coefficients import decision_of
 from judgesmith.agreement.correlation import Codes, Vector, id_codes
-from judgesmith.agreement.decisions import counted, nearest_places
+from judgesmith.agreement.decisions import nearest_places
 from judgesmith.agreement.meta.agreement import share_of
 from judgesmith.agreement.meta.inputs import EvaluationOptions
 from judgesmith.agreement.resampling import Estimate, interval_of
 from judgesmith.datasets.marks import Marks
 from judgesmith.datasets.row import Row
 from judgesmith.evaluating.sources import Judged
-from judgesmith.tables import Column, Table, percent, shortened
+from judgesmith.tables import Column, Table, p_in_words, percent, shortened
 
 #: What the two sides have in common, of pass and fail, and of more categories.
 OF_TWO = {
@@ -79,6 +81,7 @@ class Decided:
     ids: Sequence[str]
     commonest: str = ""
     reasons: tuple[Sequence[str], Sequence[str]] = field(default=((), ()))
+    documents: Codes = field(default_factory=lambda: np.array([], dtype=np.intp))
 
     @property
     def titles(self) -> dict[str, str]:
@@ -143,15 +146,31 @@ class Decided:
         return about | {"systems": systems, "worst": self.worst()}
 
     def note(self) -> list[str]:
-        """Return a note if the judge agrees no better than one that reads nothing."""
+        """Return a note if the judge agrees no better than one that reads nothing, by McNemar's exact test.
+
+        Where documents have several rows, each counts once, by the side that is right on more of them.
+        """
         own, constant = self.figures["agreement"], self.figures["constant"].value
-        if math.isnan(own.low) or own.low > constant:
+        right, wrong = self._against_constant()
+        p = float(scipy.stats.binomtest(right, right + wrong).pvalue) if right else 1.0
+        if math.isnan(own.value) or (right > wrong and p < 0.05):
             return []
         return [
             f"{self.name}, {self.aspect}: its agreement, {_shown('agreement', own)}, is not surely above that of a "
-            f"judge that always says {self.commonest!r}, {percent(constant)}; kappa and the recall of the rarer answer "
-            "say more here"
+            f"judge that always says {self.commonest!r}, {percent(constant)} (right where that is wrong: {right}; "
+            f"wrong where that is right: {wrong}; {p_in_words(p)}); kappa and the recall of the rarer answer say more "
+            "here"
         ]
+
+    def _against_constant(self) -> tuple[int, int]:
+        """Return on how many documents the judge is right where the commonest answer is wrong, and the reverse."""
+        both = ~np.isnan(self.people) & ~np.isnan(self.judge)
+        people, judge = self.people[both], self.judge[both]
+        always = people == self.names.index(self.commonest)
+        ahead = np.bincount(
+            self.documents[both], (judge == people).astype(float) - always
+        )
+        return int((ahead > 0).sum()), int((ahead < 0).sum())
 
     def tables(self, listed: int = SHOWN) -> Iterator[tuple[str, Table]]:
         """(introduction, table). listed: rows on which both differ, at most."""
@@ -283,6 +302,7 @@ def _of_comparisons(
         [row.id.removesuffix("-a") for row in rows],
         PREFERRED[commonest],
         (_reasons(rows, aspect), [reasons[i] for i in first] if reasons else []),
+        documents[first],
     )
 
 
@@ -336,6 +356,7 @@ def _decided(
         [row.id for row in data.rows],
         marks.names[commonest],
         (_reasons(data.rows, aspect), data.reasons.get(judge, [])),
+        documents,
     )
 
 
@@ -388,7 +409,7 @@ def estimate(
     name: str, x: Codes, y: Codes, documents: Codes, options: EvaluationOptions
 ) -> Estimate:
     """Return a measure of decisions with its interval; NaN where there are none. name: as `--coefficient` has it."""
-    if not counted(name, x, y).any():
+    if not decision_of(name).counted(x, y).any():
         return Estimate(math.nan)
     agreement = share_of(name, x, y, documents)
     if not options.rounds or math.isnan(agreement.values[0]):

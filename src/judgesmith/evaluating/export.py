@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judgesmith.agreement.coefficients import title_of
 from judgesmith.agreement.correlation import Vector
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
 from judgesmith.errors import OptionError
-from judgesmith.evaluating.pivot import TITLES, distinct
+from judgesmith.evaluating.pivot import distinct
 from judgesmith.evaluating.sources import Judged
 
 KINDS = (".tex", ".csv")
@@ -44,7 +45,7 @@ def agreement_table(result: MetaEvaluation, path: Path) -> str:
     for row in rows:
         place = (row["aspect"], row["level"], row["coefficient"])
         row_at[row["judge"], place] = row
-        title = f"{row['level']} {TITLES[row['coefficient']]}"
+        title = f"{row['level']} {title_of(row['coefficient'])}"
         titles[place] = f"{row['aspect']} {title}" if several else title
     latex = path.suffix.lower() == ".tex"
     lines = []

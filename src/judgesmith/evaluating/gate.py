@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
+import scipy
 
-from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of, text
-from judgesmith.agreement.meta.inputs import (
-    AVERAGE,
-    COEFFICIENTS,
-    DECIDED,
-    LEVEL_OF,
-    LEVELS,
+from judgesmith.agreement.coefficients import (
+    Correlation,
+    coefficient_of,
+    coefficients,
 )
+from judgesmith.agreement.levels import LEVELS
+from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of, text
+from judgesmith.agreement.meta.inputs import AVERAGE
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.sources import plain_name
 
@@ -26,6 +28,8 @@ from judgesmith.evaluating.sources import plain_name
 WAY, ERRORS = "way", ("mae", "rmse")
 #: What --spans measures, of characters.
 OF_SPANS = ("precision", "recall", "f1")
+#: Where the scale of atanh is cut.
+NEAREST = 1 - 1e-9
 #: As the tables call some of them.
 SYNONYMS = {
     "balanced_accuracy": "balanced-accuracy",
@@ -67,15 +71,15 @@ class Gate:
             bar = math.nan
         if (
             match is None
-            or name not in (*COEFFICIENTS, WAY, *ERRORS)
+            or name not in (*coefficients.names(), WAY, *ERRORS)
             or not math.isfinite(bar)
         ):
             errors = ", ".join(f"{one}<=0.5" for one in ERRORS)
             raise OptionError(
                 f"--fail-under {text!r} is not of the form [ASPECT:][LEVEL.]COEFFICIENT>=NUMBER, such as "
                 "spearman>=0.4, sample.kendall>=0.3 or fluency:q>=1; the coefficients are "
-                f"{', '.join(COEFFICIENTS)}, {WAY} (the share of the way to one human rater), and errors that may "
-                f"not exceed a number: {errors}"
+                f"{', '.join(coefficients.names())}, {WAY} (the share of the way to one human rater), and errors that "
+                f"may not exceed a number: {errors}"
             )
         _fits(text, name, match["level"], match["sign"], bar)
         aspect = match["aspect"] and plain_name(match["aspect"])
@@ -92,34 +96,41 @@ class Gate:
         if self.coefficient in ERRORS:
             return self.reasons(name, self._errors(name, result.scale), min_coverage)
         table = result.agreement
-        level = (
-            self.level or LEVEL_OF.get(self.coefficient) or str(table["level"].iloc[0])
-        )
+        level = self._level(table)
         if level not in set(table["level"]):
             return [f"level {level} was not computed for these rows"]
+        return self.reasons(name, self._rows(table, name), min_coverage)
+
+    @property
+    def _correlates(self) -> bool:
+        """Whether the bar is for a coefficient of scores."""
+        if self.coefficient == WAY or self.coefficient in ERRORS:
+            return False
+        return issubclass(coefficient_of(self.coefficient), Correlation)
+
+    def _level(self, table: pd.DataFrame) -> str:
+        levels = coefficient_of(self.coefficient).levels
+        own = self.level or (levels[0] if len(levels) == 1 else None)
+        return own or str(table["level"].iloc[0])
+
+    def _rows(self, table: pd.DataFrame, name: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a judge's agreement that the bar is for."""
+        level = self._level(table)
         at = (
-            (table["level"] == level)
+            (table["judge"] == name)
+            & (table["level"] == level)
             & (table["coefficient"] == self.coefficient)
             & (table["aspect"] != AVERAGE)
         )
-        named = (
-            {"what": f"{level} {self.coefficient}"} | row
-            for row in rows_of(table[at & (table["judge"] == name)])
-        )
-        return self.reasons(name, named, min_coverage)
+        for row in rows_of(table[at]):
+            yield {"what": f"{level} {self.coefficient}"} | row
 
     def _way(self, name: str, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for row in rows_of(table[table["judge"] == name]):
-            reason = (
-                None
-                if not math.isnan(row["value"])
-                else "the raters do not agree beyond chance"
-            )
             yield row | {
                 "what": "share of the way to one human rater",
                 "failed": 0,
                 "rows": 1,
-                "reason": reason,
             }
 
     def _errors(self, name: str, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -132,6 +143,34 @@ class Gate:
                 | counts
                 | {"what": self.coefficient, "value": row[self.coefficient]}
             )
+
+    def power(self, result: MetaEvaluation) -> str | None:
+        """Return how often judges of a true agreement above the bar pass with these labels; None if unknown.
+
+        By Fisher's z. Its standard error is that of the judge's interval, so that documents and ties are in it.
+        """
+        table = result.agreement
+        rows = self._rows(table, str(table["judge"].iloc[0]))
+        row = next(rows, None) if self._correlates else None
+        if row is None or not row["high"] - row["low"] > 1e-9:
+            return None
+        confidence = (1 + float(result.settings["confidence"])) / 2
+        reach = float(scipy.stats.norm.ppf(confidence))
+        ends = np.arctanh(np.clip([row["low"], row["high"]], -NEAREST, NEAREST))
+        error = float(np.diff(ends)[0]) / (2 * reach)
+        told = []
+        for step in (0.1, 0.2, 0.3):
+            true = round(self.bar + step, 2)
+            if true < 1:
+                ahead = math.atanh(true) - math.atanh(self.bar)
+                passing = float(scipy.stats.norm.cdf(ahead / error - reach))
+                told.append(f"{true:g} in {passing:.0%}")
+        if not told:
+            return None
+        return (
+            f"with these {row['n']} {'rows' if row['level'] == 'pooled' else 'units'}, a judge of true {row['level']} "
+            f"{self.coefficient} {', '.join(told)} of cases passes {self.text}"
+        )
 
     def reasons(
         self, judge: str, rows: Iterable[Mapping[str, Any]], min_coverage: float
@@ -275,9 +314,9 @@ def _level_fits(text: str, name: str, level: str | None) -> None:
         raise OptionError(
             f"--fail-under {text!r}: {name} is measured over all rows together; leave {level} out"
         )
-    if name in DECIDED and level != LEVEL_OF[name]:
-        within = LEVEL_OF[name] == "sample"
-        where = "within documents" if within else "over all rows together"
+    levels = coefficient_of(name).levels
+    if level not in levels:
+        where = " or ".join(LEVELS[one].where for one in levels)
         raise OptionError(
             f"--fail-under {text!r}: {name} is measured {where}; leave {level} out"
         )
@@ -289,8 +328,5 @@ def _range(name: str) -> tuple[float, float]:
         return 0.0, math.inf
     if name == WAY:
         return -math.inf, math.inf
-    if name == "q":
-        return -3.0, 3.0
-    if name in ("pearson", "spearman", "kendall", "kappa", "cohen-kappa"):
-        return -1.0, 1.0
-    return 0.0, 1.0
+    declared = coefficient_of(name)
+    return declared.low, declared.high

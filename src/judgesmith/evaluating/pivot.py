@@ -10,33 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from judgesmith.agreement.meta.agreement import SYSTEM_MEANS
+from judgesmith.agreement.coefficients import coefficient_of, decided, title_of
+from judgesmith.agreement.levels import level_of
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
-from judgesmith.agreement.meta.inputs import AVERAGE, DECIDED
-from judgesmith.tables import Cell, interval, number, with_interval
+from judgesmith.agreement.meta.inputs import AVERAGE
+from judgesmith.agreement.meta.systems import SYSTEM_MEANS
+from judgesmith.tables import Cell, interval, number, p_in_words, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TITLES = {
-    "pearson": "Pearson r",
-    "spearman": "Spearman ρ",
-    "kendall": "Kendall τ-b",
-    "q": "Q",
-    "acc_eq": "acc_eq",
-    "acc_eq_cross": "acc_eq cross-fitted",
-    "acc_soft": "soft pairwise acc.",
-    "kappa": "weighted kappa",
-    "cohen-kappa": "Cohen's kappa",
-    "auc": "AUC",
-    "accuracy": "accuracy",
-    "balanced-accuracy": "balanced acc.",
-    "f1": "F1 for fail",
-    "precision": "precision for fail",
-    "recall": "recall for fail",
-    "pairwise": "pairwise acc.",
-}
-UNITS = {"pooled": "rows", "within": "rows", "sample": "documents", "system": "systems"}
 #: Marks a judge that agrees less than the best one beyond chance.
 BEHIND = "†"
 
@@ -53,7 +36,8 @@ def behind_means(result: MetaEvaluation) -> str:
 
 def count(n: int, level: str) -> str:
     """Return the basis of a value of this level, such as `98 documents`."""
-    return f"{n} {UNITS[level]}" if n != 1 else f"1 {UNITS[level][:-1]}"
+    unit = level_of(level).unit
+    return f"{n} {unit}" if n != 1 else f"1 {unit[:-1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +71,8 @@ class Pivot:
 
     def title(self) -> str:
         """Return the title: coefficient and level."""
-        level = "within systems" if self.level == "within" else self.level
-        return f"{TITLES[self.coefficient]}, {level}" if self.coefficient else level
+        level = level_of(self.level).title
+        return f"{title_of(self.coefficient)}, {level}" if self.coefficient else level
 
     @property
     def marked(self) -> bool:
@@ -122,7 +106,7 @@ def pivots(result: MetaEvaluation) -> list[Pivot]:
         present = [place for place in places if place in measured]
         if present:
             titles = tuple(
-                aspect if coefficient else TITLES[name] for aspect, _, name in present
+                aspect if coefficient else title_of(name) for aspect, _, name in present
             )
             lines = tuple(_lines(present, result))
             tables.append(Pivot(level, coefficient, titles, lines))
@@ -135,7 +119,7 @@ def _table_places(
     """Yield each table's level, coefficient ("" if it has several), and the places of its columns."""
     levels, aspects = distinct(rows, "level"), distinct(rows, "aspect")
     names = distinct(rows, "coefficient")
-    names.sort(key=lambda name: name not in DECIDED)  # decisions first
+    names.sort(key=lambda name: name not in decided())  # decisions first
     if len(aspects) == 1:
         for level in levels:
             yield level, "", [(aspects[0], level, name) for name in names]
@@ -266,6 +250,8 @@ def headline(result: MetaEvaluation) -> str:
     where = f"({level}, {count(best['n'], level)}{missing})"
     preposition, value = _agreement_in_words(best)
     tested = judged if aspect == AVERAGE else [aspect]
+    if apart := _disagreement(result, best, tested):
+        return apart
     if len(ranked) == 1:
         sentences = [
             f"{best['judge']} agrees with the human ratings {preposition} {value}{over} {where}{_surely(best)}."
@@ -309,16 +295,14 @@ def _agreement_in_words(best: Mapping[str, Any]) -> tuple[str, str]:
     """Return the preposition of an agreement, and its value with the interval."""
     if best["coefficient"] != "accuracy":
         value = with_interval(best["value"], best["low"], best["high"])
-        return "at", f"{TITLES[best['coefficient']]} {value}"
+        return "at", f"{title_of(best['coefficient'])} {value}"
     limits = interval(100 * best["low"], 100 * best["high"], 0)
     return "on", f"{100 * best['value']:.0f} % {limits}".strip() + " of the rows"
 
 
 def _surely(row: Mapping[str, Any]) -> str:
-    chance = (
-        0.5 if row["coefficient"] in ("auc", "balanced-accuracy", "pairwise") else 0.0
-    )
-    if math.isnan(row["low"]) or row["coefficient"].startswith("acc"):
+    chance = coefficient_of(row["coefficient"]).chance
+    if chance is None or math.isnan(row["low"]):
         return ""
     if row["high"] < chance:
         return "; it runs against them"
@@ -376,27 +360,92 @@ def _lead_in_words(
         text = f"; on the rows that both scored {number(abs(lead), 2)} {way}"
     beyond = row["p"] < alpha(result)
     sure = "a difference beyond chance" if beyond else "which may be chance"
-    return f"{text} {interval(low, high)}, {sure} (p = {number(row['p'])})."
+    return f"{text} {interval(low, high)}, {sure} ({p_in_words(row['p'])})."
+
+
+@dataclass(frozen=True)
+class _People:
+    """The ceiling at the headline's place: one rater with the mean of the others, averaged over aspects.
+
+    apart: aspects on which raters do not agree beyond chance.
+    """
+
+    value: float
+    low: float
+    high: float
+    apart: tuple[str, ...]
+    words: str
+
+
+def _people(
+    result: MetaEvaluation, level: str, coefficient: str, aspects: Sequence[str]
+) -> _People | None:
+    """Return the ceiling at a place; None if an aspect has none there.
+
+    Means of limits bound the mean of several aspects, however these go together.
+    """
+    rows = [
+        row
+        for row in rows_of(result.ceiling)
+        if _at(row, level, coefficient) and row["aspect"] in aspects
+    ]
+    if len(rows) < len(aspects) or any(math.isnan(row["value"]) for row in rows):
+        return None
+    value, low, high = (
+        math.fsum(row[end] for row in rows) / len(rows)
+        for end in ("value", "low", "high")
+    )
+    apart = tuple(row["aspect"] for row in rows if not _lowest(row) > 0)
+    words = f"{title_of(coefficient)} {with_interval(value, low, high)}"
+    return _People(value, low, high, apart, words)
+
+
+def _lowest(row: Mapping[str, Any]) -> float:
+    """Return the lower end of an interval, or the value if there is none."""
+    return float(row["value"] if math.isnan(row["low"]) else row["low"])
+
+
+def _disagreement(
+    result: MetaEvaluation, best: Mapping[str, Any], aspects: Sequence[str]
+) -> str:
+    """Return the headline where raters do not agree beyond chance on any aspect, "" if they do or nothing is known.
+
+    Measures of decisions have no ceiling: that of the first coefficient over all rows is theirs.
+    """
+    level = best["level"]
+    people = _people(result, level, best["coefficient"], aspects)
+    people = people or _people(result, level, main_coefficient(result), aspects)
+    if people is None or len(people.apart) < len(aspects):
+        return ""
+    return (
+        f"The raters do not agree beyond chance (one with the mean of the others: {people.words}): nothing here says "
+        "how good a judge is."
+    )
 
 
 def _against_people(
     result: MetaEvaluation, best: Mapping[str, Any], aspects: Sequence[str]
 ) -> str:
-    at = (best["level"], best["coefficient"])
-    results = {
-        row["aspect"]: row
-        for row in rows_of(result.ceiling)
-        if (row["level"], row["coefficient"]) == at
-    }
-    rows = [
-        results[aspect]
-        for aspect in aspects
-        if aspect in results and not math.isnan(results[aspect]["value"])
-    ]
-    if not rows or len(rows) < len(aspects):
+    """Return whether the best judge is above or below the ceiling, by a test.
+
+    The interval of the difference comes from both intervals (Zou 2007). Judge and raters share documents, so that it is
+    rather too wide.
+    """
+    people = _people(result, best["level"], best["coefficient"], aspects)
+    if people is None:
         return ""
-    value = math.fsum(row["value"] for row in rows) / len(rows)
-    low = rows[0]["low"] if len(rows) == 1 else math.nan
-    people = with_interval(value, low, rows[0]["high"])
-    place = "above" if best["value"] > value else "below"
-    return f"{best['judge']} is {place} the human ceiling of {people}: one rater with the mean of the others."
+    ceiling = with_interval(people.value, people.low, people.high)
+    text = f"the human ceiling of {ceiling}: one rater with the mean of the others."
+    if people.apart:
+        text += f" On {', '.join(people.apart)} the raters do not agree beyond chance."
+    lead = best["value"] - people.value
+    below = math.hypot(best["value"] - best["low"], people.high - people.value)
+    above = math.hypot(best["high"] - best["value"], people.value - people.low)
+    if math.isnan(below + above):
+        place = "above" if lead > 0 else "below"
+        return f"{best['judge']} is {place}, untested, {text}"
+    if lead > below:
+        return f"{best['judge']} is above {text}"
+    if lead < -above:
+        return f"{best['judge']} is below {text}"
+    return f"{best['judge']} cannot be told from {text}"

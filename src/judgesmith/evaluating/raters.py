@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,13 +13,18 @@ from judgesmith.agreement.correlation import Vector, correlate
 from judgesmith.agreement.raters import (
     DIFFERENT,
     FEWEST,
-    MOST,
     between_raters,
     by_person,
+    gave_most,
 )
 from judgesmith.agreement.raters import within_raters as within_raters_of
-from judgesmith.agreement.replacement import Replacement, alternative_annotator_test
+from judgesmith.agreement.replacement import (
+    Replacement,
+    alternative_annotator_test,
+    nearest_constant,
+)
 from judgesmith.agreement.significance import against_others
+from judgesmith.datasets.marks import Marks
 from judgesmith.evaluating.decided import places
 from judgesmith.evaluating.sources import Judged
 from judgesmith.tables import Column, Table
@@ -59,6 +64,10 @@ def replacements(
     rows = []
     for one in people:
         marks = data.marks.get(one.aspect)
+        table = one.table
+        if marks is not None and marks.levels:
+            columns = [places(column, marks.levels) for column in one.table.T]
+            table = np.column_stack(columns)
         for judge, by_aspect in data.judges.items():
             own, scores = (
                 data.decided.get(judge, {}).get(one.aspect),
@@ -66,36 +75,48 @@ def replacements(
             )
             if scores is None or np.isnan(scores).all():
                 continue
+            ours = scores
             if marks is not None and marks.levels:
-                table = np.column_stack(
-                    [places(column, marks.levels) for column in one.table.T]
-                )
                 ours = places(scores, marks.levels) if own is None else own
-            else:
-                table, ours = one.table, scores
             if (
                 marks is None
                 and judge not in data.on_scale
                 and not _inside(scores, data.scales.get(one.aspect))
             ):
-                test = Replacement(
-                    math.nan, math.nan, (), False, "the judge is not on people's scale"
-                )
+                why = "the judge is not on people's scale"
+                test = Replacement(math.nan, math.nan, (), False, why)
             else:
                 test = alternative_annotator_test(
                     ours, table, epsilon=epsilon, nominal=marks is not None
                 )
-            tested = asdict(test) | {"p": dict(zip(one.names, test.p, strict=False))}
-            rows.append(
-                {
-                    "judge": judge,
-                    "aspect": one.aspect,
-                    "raters": len(one.names),
-                    "epsilon": epsilon,
-                }
-                | tested
-            )
+            rows.append(_row(judge, one, epsilon, test))
+        if any(row["aspect"] == one.aspect and not row["reason"] for row in rows):
+            rows.append(_constant(one, table, marks, epsilon))
     return rows
+
+
+def _row(judge: str, one: Persons, epsilon: float, test: Replacement) -> dict[str, Any]:
+    about = {"judge": judge, "aspect": one.aspect, "raters": len(one.names)}
+    p = dict(zip(one.names, test.p, strict=False))
+    return about | {"epsilon": epsilon, "constant": False} | asdict(test) | {"p": p}
+
+
+def _constant(
+    one: Persons, table: Vector, marks: Marks | None, epsilon: float
+) -> dict[str, Any]:
+    """Return the test of a judge that reads no text and gives the best constant."""
+    nominal = marks is not None
+    always = nearest_constant(table, nominal=nominal)
+    named = marks is not None and marks.levels
+    shown = marks.names[int(always)] if marks is not None and named else f"{always:g}"
+    test = alternative_annotator_test(
+        np.full(len(table), always),
+        table,
+        epsilon=epsilon,
+        nominal=nominal,
+        as_published=True,
+    )
+    return _row(f"always {shown}", one, epsilon, test) | {"constant": True}
 
 
 def _inside(scores: Vector, scale: tuple[float, float] | None) -> bool:
@@ -137,7 +158,7 @@ def warnings(people: Sequence[Persons]) -> Iterator[str]:
     for one in people:
         counts = (~np.isnan(one.table)).sum(axis=0)
         most = int(counts.argmax())
-        if counts[most] > MOST * counts.sum():
+        if gave_most(counts):
             yield (
                 f"{one.aspect}: {one.names[most]} gave {counts[most]} of {counts.sum()} labels; agreement is mostly "
                 "with this one person"
@@ -173,6 +194,17 @@ def _usual(one: Persons, name: str) -> float:
     return float(np.median(values)) if values else math.nan
 
 
+def _verdict(row: Mapping[str, Any], constant: Mapping[str, Any] | None) -> str:
+    """Return the outcome of a test in words."""
+    if row["reason"]:
+        return f"–, {row['reason']}"
+    if not row["passes"]:
+        return "no"
+    if constant is not None and constant["passes"] and not row["constant"]:
+        return "yes, but so would a constant"
+    return "yes"
+
+
 def tables(
     replaced: Sequence[dict[str, Any]], inside: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[str, Table]]:
@@ -183,14 +215,16 @@ def tables(
         "may replace",
     )
     table = Table(["judge", "aspect", *columns], "May it replace a rater?")
+    constants = {row["aspect"]: row for row in replaced if row["constant"]}
     for row in replaced:
-        verdict = row["reason"] or ("yes" if row["passes"] else "no")
-        table.add(
-            row["judge"], row["aspect"], row["winning"], row["advantage"], verdict
-        )
+        verdict = _verdict(row, constants.get(row["aspect"]))
+        kind = "human" if row["constant"] else ""
+        numbers_of = (row["winning"], row["advantage"])
+        table.add(row["judge"], row["aspect"], *numbers_of, verdict, kind=kind)
     epsilon = replaced[0]["epsilon"] if replaced else math.nan
+    beside = " “always” reads no text, for comparison." if constants else ""
     yield (
-        f"Alternative annotator test, epsilon {epsilon:g}: yes where the judge beats half of the raters.",
+        f"Alternative annotator test, epsilon {epsilon:g}: yes where the judge beats half of the raters.{beside}",
         table,
     )
     numbers = (

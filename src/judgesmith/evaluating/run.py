@@ -9,8 +9,9 @@ from typing import Any
 
 from rich.markup import escape
 
+from judgesmith.agreement.coefficients import coefficients
+from judgesmith.agreement.coefficients import decided as of_decisions
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
-from judgesmith.agreement.meta.inputs import COEFFICIENTS, DECIDED
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.decided import Decided, decisions
 from judgesmith.evaluating.export import agreement_table, check_kind, row_table
@@ -68,6 +69,7 @@ def run(request: EvaluateRequest) -> int:
         options=options,
     )
     gated = Gated.of(gates, lambda gate: gate.judge(result, options.min_coverage))
+    data.notes += filter(None, (gate.power(result) for gate in gates))
     people = persons(data)
     results = _Results(
         data,
@@ -298,12 +300,12 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
     if (
         levels is not None
         and gate.level is not None
-        and gate.coefficient not in DECIDED
+        and gate.coefficient not in of_decisions()
     ):
         levels = tuple(dict.fromkeys((*levels, gate.level)))
-    measured = (gate.coefficient,) if gate.coefficient in COEFFICIENTS else ()
-    coefficients = tuple(dict.fromkeys((*how.coefficients, *measured)))
-    return how.model_copy(update={"levels": levels, "coefficients": coefficients})
+    measured = (gate.coefficient,) if gate.coefficient in coefficients else ()
+    wanted = tuple(dict.fromkeys((*how.coefficients, *measured)))
+    return how.model_copy(update={"levels": levels, "coefficients": wanted})
 
 
 def _print_agreement(

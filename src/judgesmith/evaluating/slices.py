@@ -11,20 +11,24 @@ from typing import Any
 import numpy as np
 import scipy
 
+from judgesmith.agreement.coefficients import (
+    Correlation,
+    coefficient_of,
+    decision_of,
+    title_of,
+    unasked,
+)
 from judgesmith.agreement.correlation import Vector
 from judgesmith.agreement.meta.evaluation import meta_evaluate
-from judgesmith.agreement.meta.inputs import LEVEL_OF, OF_KIND, EvaluationOptions
+from judgesmith.agreement.meta.inputs import EvaluationOptions
 from judgesmith.agreement.significance import false_discovery, holm
 from judgesmith.datasets.marks import unrated
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.evaluating.pivot import TITLES
 from judgesmith.evaluating.sources import Judged, inside, some
 from judgesmith.tables import Cell, Column, Table
 
 #: Fewer rows are no slice, and more slices are no slices but a number.
 FEWEST, MOST = 8, 50
-#: Coefficients whose differences are compared as Fisher's z.
-_CORRELATIONS = ("pearson", "spearman", "kendall")
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ def _slice(
     here = np.array(values, dtype=object) == value
     kind = data.kinds.get(aspect, "score")
     name = next(
-        (one for one in OF_KIND.get(kind, ()) if one in ("kappa", "accuracy")),
+        (one for one in unasked(kind) if decision_of(one).fits == "categories"),
         options.compare_by,
     )
     sides = [
@@ -180,7 +184,7 @@ def _agreement(
         )
     except LabelsError as error:
         return Cell(None), n, str(error)
-    one = result.cell(judge, aspect, LEVEL_OF.get(name, "pooled"), name)
+    one = result.cell(judge, aspect, coefficient_of(name).levels[0], name)
     return (
         Cell(float(one["value"]), float(one["low"]), float(one["high"])),
         n,
@@ -195,7 +199,7 @@ def _apart(
     values = (own.value, own.low, own.high, rest.value, rest.low, rest.high)
     numbers = [math.nan if value is None else float(value) for value in values]
     difference = numbers[0] - numbers[3]
-    if name in _CORRELATIONS:
+    if issubclass(coefficient_of(name), Correlation):
         numbers = [math.atanh(min(max(value, -0.999), 0.999)) for value in numbers]
     width = 2 * scipy.stats.norm.ppf((1 + options.confidence) / 2)
     error = math.hypot(*((numbers[k + 2] - numbers[k + 1]) / width for k in (0, 3)))
@@ -226,7 +230,7 @@ def tables(parts: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
         tests = [Column("p", "p"), Column("p Holm", "p"), Column("p BH", "p")]
         table = Table(
             ["judge", "aspect", column, *numbers, *tests],
-            f"By {column}: {TITLES[here[0].coefficient]}",
+            f"By {column}: {title_of(here[0].coefficient)}",
         )
         for one in here:
             table.add(

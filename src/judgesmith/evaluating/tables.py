@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import Console
 
+from judgesmith.agreement.coefficients import title_of
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from judgesmith.evaluating.decided import Decided
 from judgesmith.evaluating.pivot import (
-    TITLES,
     Pivot,
     alpha,
     behind_means,
@@ -48,7 +48,7 @@ def agreement_table(result: MetaEvaluation) -> Table:
     names = distinct(rows_of(result.agreement), "coefficient")
     columns: list[str | Column] = ["judge", "aspect", "level"]
     columns += [Column("n", "s"), Column("failed", "d")]
-    columns += [Column(TITLES[name], ".3f") for name in names]
+    columns += [Column(title_of(name), ".3f") for name in names]
     table = Table(columns)
     for _, group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
         rows = rows_of(group)
@@ -73,7 +73,7 @@ def agreement_table(result: MetaEvaluation) -> Table:
 def undefined(result: MetaEvaluation) -> list[str]:
     """Return the reasons why numbers or their intervals are undefined, once each."""
     reasons = (
-        f"{row['judge']}, {row['aspect']}, {row['level']}, {TITLES[row['coefficient']]}: {row['reason']}"
+        f"{row['judge']}, {row['aspect']}, {row['level']}, {title_of(row['coefficient'])}: {row['reason']}"
         for row in rows_of(result.agreement)
         if text(row["reason"])
     )
@@ -110,7 +110,7 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
     numbers = (Column("difference", ".3f"), Column("p", "p"))
-    by = TITLES[rows[0]["coefficient"]] if rows else ""
+    by = title_of(rows[0]["coefficient"]) if rows else ""
     table = Table(
         ["judge", "less judge", "aspect", "level", *numbers], f"{COMPARED} by {by}?"
     )
@@ -127,17 +127,14 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _ways(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(
-        ["judge", "aspect", Column("raters", "d"), Column("share", ".0%")],
-        "On the way to one human rater",
-    )
+    numbers = (Column("raters", "d"), Column("share", ".0%"))
+    reasons = ["undefined"] if any(text(row["reason"]) for row in rows) else []
+    title = "On the way to one human rater"
+    table = Table(["judge", "aspect", *numbers, *reasons], title)
     for row in rows:
-        table.add(
-            row["judge"],
-            row["aspect"],
-            row["raters"],
-            Cell(row["value"], row["low"], row["high"]),
-        )
+        share = Cell(row["value"], row["low"], row["high"])
+        why = [text(row["reason"])] if reasons else []
+        table.add(row["judge"], row["aspect"], row["raters"], share, *why)
     return table
 
 
@@ -260,7 +257,7 @@ def _show_pivots(tables: Sequence[Pivot], result: MetaEvaluation, out: Console) 
         if pivot.coefficient == first:
             pivot_table(pivot).show(out)
         else:
-            others[TITLES[pivot.coefficient]] = None
+            others[title_of(pivot.coefficient)] = None
     if any(pivot.marked for pivot in tables):
         out.print(f"Bold: best. {behind_means(result)}.", markup=False, style="dim")
     if others:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from judgesmith.agreement.coefficients import unasked
 from judgesmith.agreement.meta.evaluation import meta_evaluate
-from judgesmith.agreement.meta.inputs import LEAST_ROWS, OF_KIND
+from judgesmith.agreement.meta.inputs import LEAST_ROWS
 from judgesmith.datasets.loading import iter_rows, read_outputs
 from judgesmith.datasets.marks import Marks
 from judgesmith.datasets.row import OVERALL, Row
@@ -251,7 +252,7 @@ class Judging:
             ).agreement
         except LabelsError as error:
             return none | {"reason": str(error)}
-        wanted = OF_KIND.get(joined.kinds.get(aspect, "score"), ("spearman",))
+        wanted = unasked(joined.kinds.get(aspect, "score")) or ("spearman",)
         some = table[table.coefficient.isin(wanted)].sort_values(
             "value", key=np.isnan, kind="stable"
         )  # defined ones

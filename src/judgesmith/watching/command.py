@@ -46,7 +46,10 @@ class Watch(Command, Rows, Worded, Reach, Json):
         le=50,
     )
     alpha: float = flag(
-        0.05, "Probability of at least one false alarm in --looks runs.", ge=0, le=1
+        0.05,
+        "Probability of at least one false alarm in --looks runs, if rows vary independently.",
+        ge=0,
+        le=1,
     )
     looks: int = flag(365, "Number of runs that --alpha covers.", ge=1)
     rebase: bool = flag(False, "Accept the change and start a new baseline.")

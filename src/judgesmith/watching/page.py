@@ -28,7 +28,8 @@ def render(look: Look, judge: str) -> str:
     threshold = _threshold(run)
     text = (
         f"A test alarms at p ≤ {threshold}, so that the chance of any false alarm in {look.options.looks} runs is at "
-        f"most {look.options.alpha}. Before and now are means. Sentinel rows stay the same: where they change, the "
+        f"most {look.options.alpha} if rows vary independently of each other: a server whose runs move all rows "
+        "together alarms more often. Before and now are means. Sentinel rows stay the same: where they change, the "
         "judge has changed."
     )
     figures = [

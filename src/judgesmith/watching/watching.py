@@ -56,7 +56,10 @@ class WatchOptions(parts.Options):
         le=50,
     )
     alpha: float = option(
-        0.05, "Probability of at least one false alarm in `looks` runs.", gt=0, lt=1
+        0.05,
+        "Probability of at least one false alarm in `looks` runs, if rows vary independently.",
+        gt=0,
+        lt=1,
     )
     looks: int = option(365, "Number of runs that `alpha` covers.", ge=1)
 
@@ -328,9 +331,7 @@ def summary(outcome: Look) -> str:
             for one in again["worst"]
         )
         return f"{text}; most of all {most}." if most else f"{text}."
-    sure = (
-        f"at most {options.alpha:.3g} chance of a false alarm in {options.looks} runs"
-    )
+    sure = f"at most {options.alpha:.3g} chance of a false alarm in {options.looks} runs, if rows vary independently"
     if run.alarms:
         return f"ALARM: {'; '.join(run.alarms)} ({sure}). {text}."
     return f"Quiet: nothing differs from the baseline by more than chance ({sure}). {text}."

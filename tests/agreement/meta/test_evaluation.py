@@ -28,9 +28,9 @@ OPTIONS: Any = [
     [{"levels": ["system"], "systems": None}, "0 systems; at least 3"],
     [
         {"levels": ["segment"]},
-        "levels.0: .*'pooled', 'sample', 'system' or 'within'; got 'segment'",
+        "levels.0: .*'pooled', 'within', 'sample' or 'system'; got 'segment'",
     ],
-    [{"coefficients": ["rho"]}, "coefficients.0: .*'spearman'.*; got 'rho'"],
+    [{"coefficients": ["rho"]}, "coefficients.0: .*spearman.*; got 'rho'"],
     [{"rounds": -1}, "rounds: .*; got -1"],
     [{"confidence": 1.0}, "confidence: .*less than 1; got 1.0"],
     [{"compare_by": "accuracy"}, "compare_by: .*; got 'accuracy'"],

@@ -10,41 +10,38 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, cast
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
+from judgesmith.agreement.coefficients import (
+    Decision,
+    Pairs,
+    coefficient_of,
+    decided,
+    decision_of,
+    is_sum,
+    of_scores,
+    unasked,
+)
 from judgesmith.agreement.correlation import (
     LARGEST,
     Codes,
-    Coefficient,
     CorrelationSum,
     Level,
     Vector,
     correlate,
-    tidy,
 )
 from judgesmith.agreement.decisions import (
-    accuracy_when_drawn,
-    auc_when_drawn,
-    balanced_when_drawn,
-    cohen_when_drawn,
-    counted,
-    f1_when_drawn,
-    kappa_when_drawn,
     nearest_places,
     ordered_pairs,
-    pairwise_when_drawn,
     places_by_rank,
 )
 from judgesmith.agreement.meta.accuracy import accuracy, soft_accuracy
 from judgesmith.agreement.meta.inputs import (
     AVERAGE,
-    DECIDED,
-    LEVEL_OF,
     MANY,
-    OF_KIND,
     Aspect,
     EvaluationOptions,
 )
@@ -54,29 +51,6 @@ from judgesmith.agreement.resampling import Agreement, RowSet
 from judgesmith.agreement.significance import against_others, krippendorff_alpha
 from judgesmith.errors import LabelsError, OptionError
 
-#: Measures of decisions alone.
-OF_PLACES = {
-    "kappa": kappa_when_drawn,
-    "cohen-kappa": cohen_when_drawn,
-    "accuracy": accuracy_when_drawn,
-    "balanced-accuracy": balanced_when_drawn,
-    "f1": f1_when_drawn,
-    "precision": accuracy_when_drawn,  # of the rows that it rests on, see `counted`
-    "recall": accuracy_when_drawn,
-}
-#: What a judge that knows nothing reaches, of the measures that it can be below.
-CHANCE = {
-    "pearson": 0.0,
-    "spearman": 0.0,
-    "kendall": 0.0,
-    "q": 0.0,
-    "kappa": 0.0,
-    "cohen-kappa": 0.0,
-    "auc": 0.5,
-    "pairwise": 0.5,
-    "balanced-accuracy": 0.5,
-}
-SYSTEM_MEANS = "system means"  # the baseline that reads no text
 #: Human ratings of more different values are no categories.
 MOST_CATEGORIES = 20
 
@@ -97,13 +71,13 @@ def agreements(
     result = []
     wanted = list(itertools.product(levels, names))
     for name in dict.fromkeys(itertools.chain(*decided.values())):
-        wanted.append((LEVEL_OF[name], name))
+        wanted += ((level, name) for level in coefficient_of(name).levels)
     for judge, (level, name) in itertools.product(judges, wanted):
-        if not _exists(level, name):
+        coefficient = coefficient_of(name)
+        if level not in coefficient.levels:
             continue
-        cells = []
+        own, cells = issubclass(coefficient, Decision), []
         for aspect in aspects:
-            own = name in LEVEL_OF
             if judge not in aspect.x or (own and name not in decided[aspect.name]):
                 continue
             if own:
@@ -124,18 +98,6 @@ def agreements(
     )
 
 
-def _exists(level: Level, name: str) -> bool:
-    """Return whether a coefficient is defined at a level.
-
-    Of systems there is no epsilon to choose, nor a pairwise accuracy of all rows without their systems.
-    """
-    if name == "acc_eq_cross" and level == "system":
-        return False
-    if name == "acc_soft":
-        return level == "system"
-    return not (name.startswith("acc_") and level == "within")
-
-
 def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a note for each judge that surely scores lower the better people find a text.
 
@@ -143,11 +105,8 @@ def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     judges: dict[str, dict[str, str]] = {}
     for row in rows:
-        if (
-            row["aspect"] != AVERAGE
-            and row["coefficient"] in CHANCE
-            and row["high"] < CHANCE[row["coefficient"]]
-        ):
+        chance = coefficient_of(row["coefficient"]).chance
+        if row["aspect"] != AVERAGE and chance is not None and row["high"] < chance:
             interval = f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
             measured = (
                 f"{row['aspect']} ({row['level']} {row['coefficient']} {interval})"
@@ -164,20 +123,18 @@ def _cell(
     aspect: Aspect, judge: str, level: Level, name: str, options: EvaluationOptions
 ) -> Cell:
     x, y, doc, sys = aspect.x[judge], aspect.y, aspect.doc, aspect.sys
-    if name == "acc_soft":
-        return soft_accuracy(aspect, judge, options)
-    if name.startswith("acc_eq"):
-        return accuracy(aspect, judge, level, options, cross=name == "acc_eq_cross")
-    coefficient = cast(Coefficient, "sum" if name == "q" else name)
-    plain = correlate(
-        x, y, coefficient=coefficient, level=level, documents=doc, systems=sys
-    )
+    declared = coefficient_of(name)
+    if issubclass(declared, Pairs):
+        if declared.of_systems:
+            return soft_accuracy(aspect, judge, options)
+        return accuracy(aspect, judge, level, options, cross=declared.crossed)
+    plain = correlate(x, y, coefficient=name, level=level, documents=doc, systems=sys)
     cell = Cell(plain.value, plain.n, plain.skipped, plain.failed, len(y), plain.reason)
-    if coefficient == "sum" and not np.isnan(x).all():
+    if is_sum(name) and not np.isnan(x).all():
         objective = CorrelationSum(level)(x, y, doc, sys)
         cell.value, cell.n, cell.reason = objective.q, objective.n, objective.reason
     if options.rounds and not math.isnan(cell.value):
-        bound(cell, aspect, x, level, coefficient, options)
+        bound(cell, aspect, x, level, name, options)
     return cell
 
 
@@ -218,37 +175,36 @@ def measures(
     """
     result = {}
     for aspect in aspects:
-        own = [name for name in requested if name in DECIDED]
+        own = [name for name in requested if name in decided()]
         for name in own:
             if why := _unfit(aspect, name):
                 raise OptionError(
                     f"{name} does not fit the human {aspect.name!r}: {why}"
                 )
-        result[aspect.name] = list(dict.fromkeys([*own, *OF_KIND.get(aspect.kind, ())]))
+        result[aspect.name] = list(dict.fromkeys([*own, *unasked(aspect.kind)]))
     return result
 
 
 def _unfit(aspect: Aspect, name: str) -> str | None:
     levels = _categories(aspect)
-    if name == "pairwise":
-        _, _, pairs = ordered_pairs(aspect.y, aspect.y, aspect.units.tolist())
-        return (
-            None
-            if pairs.any()
-            else "no document has two outputs of which people preferred one"
-        )
-    if name in ("kappa", "cohen-kappa", "accuracy"):
-        many = len(levels) > MOST_CATEGORIES
-        return (
-            f"they have {len(levels)} different values, which are not categories"
-            if many
-            else None
-        )
-    return (
-        None
-        if len(levels) == 2
-        else f"it is for pass and fail, and they have {len(levels)} different values"
-    )
+    fits = decision_of(name).fits
+    match fits:
+        case "preferences":
+            _, _, pairs = ordered_pairs(aspect.y, aspect.y, aspect.units.tolist())
+            fault = "no document has two outputs of which people preferred one"
+            return None if pairs.any() else fault
+        case "categories":
+            fault = (
+                f"they have {len(levels)} different values, which are not categories"
+            )
+            return fault if len(levels) > MOST_CATEGORIES else None
+        case "pass and fail":
+            fault = (
+                f"it is for pass and fail, and they have {len(levels)} different values"
+            )
+            return None if len(levels) == 2 else fault
+        case _:
+            assert_never(fits)
 
 
 def _categories(aspect: Aspect) -> tuple[float, ...]:
@@ -264,7 +220,8 @@ def _decided_cell(
     Intervals held the truth in 94-99 % of 1,000 simulated samples of 10, 20, 40 and 100 documents.
     """
     x, levels = aspect.x[judge], _categories(aspect)
-    own = aspect.decided.get(judge) if name in OF_PLACES else None
+    measure = decision_of(name)
+    own = None if measure.by_scores else aspect.decided.get(judge)
     usable = ~np.isnan(x if own is None else own)
     failed, x, y = int((~usable).sum()), x[usable], aspect.y[usable]
     cell = Cell(math.nan, len(y), 0, failed, len(usable), None)
@@ -272,29 +229,25 @@ def _decided_cell(
         cell.reason = "no row has a prediction"
         return cell
     people, units = nearest_places(y, levels), aspect.only(usable)
-    if name == "pairwise":
-        documents = units.doc.tolist()
-        _, _, pairs = ordered_pairs(x, y, documents)
+    if measure.fits == "preferences":
+        _, _, pairs = ordered_pairs(x, y, units.doc.tolist())
         cell.n, cell.skipped = int((pairs > 0).sum()), int((pairs == 0).sum())
-        agreement = Agreement.of_share(
-            pairwise_when_drawn(x, y, documents), units.documents, len(y)
-        )
-    elif name == "auc":
-        agreement = Agreement.of_share(
-            auc_when_drawn(x, people, units.doc), units.documents, len(y)
-        )
+        drawn = measure.when_drawn(x, y, units.doc)
+        agreement = Agreement.of_share(drawn, units.documents, len(y))
+    elif measure.by_scores:
+        drawn = measure.when_drawn(x, people, units.doc)
+        agreement = Agreement.of_share(drawn, units.documents, len(y))
     else:
         if own is None:
             ours = _places(judge, x, people, levels, notes)
         else:
             ours = own[usable].astype(np.intp)
-        rows = counted(name, ours, people)
+        rows = measure.counted(ours, people)
         cell.n = int(rows.sum())
-        if name in ("precision", "recall"):
+        if not rows.all():
             cell.key = rows.tobytes()
         if not cell.n:
-            who = "the judge fails" if name == "precision" else "people fail"
-            cell.reason = f"{who} no row"
+            cell.reason = measure.empty
             return cell
         agreement = share_of(name, ours, people, units.doc)
     cell.value = agreement.values[0]
@@ -306,11 +259,12 @@ def _decided_cell(
 
 
 def share_of(name: str, decided: Codes, people: Codes, documents: Codes) -> Agreement:
-    """Return a measure of `OF_PLACES` on the rows that it rests on. At least one has to be left."""
-    rows = counted(name, decided, people)
+    """Return a measure of decisions on the rows that it rests on. At least one has to be left."""
+    measure = decision_of(name)
+    rows = measure.counted(decided, people)
     units = np.unique(documents[rows], return_inverse=True)[1]
     return Agreement.of_share(
-        OF_PLACES[name](decided[rows], people[rows], units),
+        measure.when_drawn(decided[rows], people[rows], units),
         int(units.max()) + 1,
         len(units),
     )
@@ -362,10 +316,9 @@ def ceilings(
             continue
         alpha = krippendorff_alpha(table)
         for level, name in itertools.product(levels, names):
-            if name.startswith("acc_"):
+            if name not in of_scores():
                 continue
-            coefficient = cast(Coefficient, "sum" if name == "q" else name)
-            cell = _ceiling(aspect, table, level, coefficient, options)
+            cell = _ceiling(aspect, table, level, name, options)
             shown = {
                 key: getattr(cell, key) for key in ("value", "low", "high", "reason")
             }
@@ -378,71 +331,6 @@ def ceilings(
             }
             result.append(about | shown)
     return result
-
-
-def by_system(
-    aspects: Sequence[Aspect],
-    levels: Sequence[Level],
-    names: Sequence[str],
-    options: EvaluationOptions,
-) -> list[dict[str, Any]]:
-    """Return the agreement of the mean label of each row's system, from other documents.
-
-    A judge that only recognises systems reaches it. It cannot order rows of one system, nor be wrong on the systems'
-    means.
-    """
-    result = []
-    for aspect in aspects:
-        if aspect.sys is None or aspect.systems < 2:
-            continue
-        alone = replace(
-            aspect, x={SYSTEM_MEANS: _system_labels(aspect.y, aspect.sys, aspect.units)}
-        )
-        for level, name in itertools.product(levels, names):
-            if level in ("pooled", "sample") and not name.startswith("acc_"):
-                row = _cell(
-                    alone,
-                    SYSTEM_MEANS,
-                    level,
-                    name,
-                    options.model_copy(update={"new_systems": False}),
-                ).row()
-                result.append(
-                    {"aspect": aspect.name, "level": level, "coefficient": name} | row
-                )
-    return result
-
-
-def _system_labels(y: Vector, sys: Codes, documents: Codes) -> Vector:
-    """Return the mean label of each row's system on other documents; NaN where it has no other."""
-    cells = np.unique(np.stack([sys, documents]), axis=1, return_inverse=True)[
-        1
-    ].ravel()
-    sums, rows = np.bincount(sys, weights=y)[sys], np.bincount(sys)[sys]
-    own, count = np.bincount(cells, weights=y)[cells], np.bincount(cells)[cells]
-    others = np.where(rows > count, rows - count, np.nan)
-    return tidy((sums - own) / others)
-
-
-def no_better_than_systems(
-    rows: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any]]
-) -> list[str]:
-    """Return a note for each judge that agrees no better, over all rows, than the systems' mean labels do."""
-    reached = {row["aspect"]: row["value"] for row in baseline if _of_all_rows(row)}
-    judges: dict[str, list[str]] = {}
-    for row in filter(_of_all_rows, rows):
-        if row["value"] <= reached.get(row["aspect"], math.nan):
-            compared = f"{row['aspect']} ({row['value']:.2f} against {reached[row['aspect']]:.2f})"
-            judges.setdefault(row["judge"], []).append(compared)
-    return [
-        f"{judge} agrees no better with people than the mean labels of the systems alone, without reading a text: "
-        f"{', '.join(aspects)}, Spearman over all rows; its order within systems stands beside it"
-        for judge, aspects in judges.items()
-    ]
-
-
-def _of_all_rows(row: Mapping[str, Any]) -> bool:
-    return (row["level"], row["coefficient"]) == ("pooled", "spearman")
 
 
 def ways(
@@ -479,7 +367,7 @@ def _ceiling(
     aspect: Aspect,
     table: Vector,
     level: Level,
-    coefficient: Coefficient,
+    coefficient: str,
     options: EvaluationOptions,
 ) -> Cell:
     """Return the mean agreement of each rater with the mean of the others, on the rows that two raters saw."""
@@ -495,4 +383,26 @@ def _ceiling(
         cell.reason = "no rater's scores vary together with another's on the same rows"
     elif options.rounds:
         cell.bound(whole, options)
+        if options.new_systems and not math.isnan(cell.low):
+            left_out = [
+                _ceiling_without(system, sets, units.documents, level, coefficient)
+                for system in range(units.systems)
+            ]
+            cell.widen(left_out, whole.within, level, options)
     return cell
+
+
+def _ceiling_without(
+    system: int,
+    sets: Sequence[RowSet],
+    documents: int,
+    level: Level,
+    coefficient: str,
+) -> float:
+    """Return the ceiling of the rows of all systems but one."""
+    kept = list[RowSet]()
+    for own, others, doc, sys in sets:
+        assert sys is not None
+        rows = sys != system
+        kept.append((own[rows], others[rows], doc[rows], sys[rows]))
+    return Agreement.of_mean(kept, documents, level, coefficient).values[0]

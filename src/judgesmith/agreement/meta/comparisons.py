@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from judgesmith.agreement.correlation import Coefficient, Level, Vector
+from judgesmith.agreement.correlation import Level, Vector
 from judgesmith.agreement.differences import (
     Difference,
     OtherSystems,
@@ -21,6 +23,8 @@ from judgesmith.agreement.resampling import Agreement, Measure
 ALL_PAIRS = (
     8  # judges up to which all pairs are tested, beyond it each against the first
 )
+#: The share of the most documents of a pair that one has to have to be tested with the others.
+ALIKE = 0.8
 Pair = tuple[str, str]
 
 
@@ -48,7 +52,9 @@ def comparisons(
             notes.append(
                 f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair"
             )
-        tested = _Family(aspect, level, options).differences(pairs)
+        family = _Family(aspect, level, options)
+        tested = family.differences(pairs)
+        notes += _uneven(aspect, pairs, family.together(pairs))
         about = {
             "aspect": aspect.name,
             "level": level,
@@ -65,9 +71,26 @@ def _row(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _alone(pairs: Iterable[Pair]) -> list[list[Pair]]:
-    """Return a group for each pair."""
-    return [[pair] for pair in pairs]
+def _uneven(
+    aspect: Aspect, pairs: Sequence[Pair], together: Sequence[Pair]
+) -> list[str]:
+    """Return notes on judges that lack rows, and on the pairs that are tested alone for it."""
+    judges = dict.fromkeys(itertools.chain(*pairs))
+    missing = {judge: int(np.isnan(aspect.x[judge]).sum()) for judge in judges}
+    lacking = [f"{judge} ({count})" for judge, count in missing.items() if count]
+    if not lacking or len(set(missing.values())) == 1:
+        return []
+    notes = [
+        f"{aspect.name}: rows without a score: {', '.join(lacking)}; each pair of judges is compared on the rows that "
+        "both scored"
+    ]
+    alone = [f"{a} and {b}" for a, b in pairs if (a, b) not in together]
+    if alone and together:
+        notes.append(
+            f"{aspect.name}: {', '.join(alone)}: tested alone, with Bonferroni's correction, since they share too few "
+            "documents or an agreement is undefined; all other pairs are tested together"
+        )
+    return notes
 
 
 class _Family:
@@ -76,78 +99,96 @@ class _Family:
     def __init__(
         self, aspect: Aspect, level: Level, options: EvaluationOptions
     ) -> None:
-        coefficient: Coefficient = (
-            "sum" if options.compare_by == "q" else options.compare_by
-        )
-        self.x, self.options = aspect.x, options
+        self._values: dict[bytes, float] = {}
+        self.x, self.options, self.units = aspect.x, options, aspect.units
         documents = aspect.doc if level != "system" else aspect.units
         self.measure = Measure(
             aspect.y,
             documents=documents,
             systems=aspect.sys,
             level=level,
-            coefficient=coefficient,
+            coefficient=options.compare_by,
         )
 
     def differences(self, pairs: Sequence[Pair]) -> dict[Pair, Difference]:
-        """Return the difference of every pair.
+        """Return the difference of every pair, on the rows that both judges scored.
 
-        Judges that scored the same rows are resampled together; where they did not, every pair is measured on the rows
-        that both scored, and Bonferroni counts the pairs.
+        Pairs are tested together by max-t: the same documents are drawn for all. A pair of much fewer documents, or of
+        a judge whose agreement is undefined, stands alone. Bonferroni shares the error by the numbers of pairs.
         """
-        comparable, rows = set(), set()
-        for judge in dict.fromkeys(itertools.chain(*pairs)):
-            if not np.isnan(self._value(judge)):
-                comparable.add(judge)
-                rows.add(np.isnan(self.x[judge]).tobytes())
-        sound = list(filter(comparable.issuperset, pairs))
-        together = self.measure.total or len(rows) == 1
-        tested = self._tested([sound]) if together else self._tested(_alone(sound))
+        defined = list(filter(self._defined, pairs))
+        together = self.together(defined)
+        tested = self._tested(together, len(defined) / max(1, len(together)))
         if all(one.reason for one in tested.values()):
-            tested = self._tested(_alone(sound))
-        return tested | self._tested(
-            _alone(pair for pair in pairs if pair not in tested)
-        )
-
-    def _value(self, judge: str) -> float:
-        return Agreement.of([self.x[judge]], self.measure).values[0]
-
-    def _tested(self, groups: Sequence[Sequence[Pair]]) -> dict[Pair, Difference]:
-        """Return differences of the pairs of each group together."""
-        procedure = Procedure(
-            self.options.rounds,
-            self.options.confidence,
-            self.options.seed,
-            max(1, len(groups)),
-        )
-        tested: dict[Pair, Difference] = {}
-        for pairs in filter(None, groups):
-            names = list(dict.fromkeys(itertools.chain(*pairs)))
-            scores = [self.x[name] for name in names]
-            agreement = Agreement.of(scores, self.measure)
-            others = (
-                OtherSystems.of(scores, self.measure)
-                if self.options.new_systems
-                else None
-            )
-            contrasts = np.stack(
-                [self._contrast(pair, names, agreement.values) for pair in pairs]
-            )
-            tested |= zip(
-                pairs,
-                differences_within(agreement, contrasts, procedure, others),
-                strict=True,
-            )
+            tested = {}
+        for pair in pairs:
+            if pair not in tested:
+                tested |= self._tested([pair], max(1, len(defined)))
         return tested
 
-    def _contrast(
-        self, pair: Pair, names: Sequence[str], values: Sequence[float]
-    ) -> Vector:
-        """Return the weights of judges in a difference; negative agreements are turned for absolute ones."""
-        weights = np.zeros(len(names))
-        for judge, sign in zip(pair, (1.0, -1.0), strict=True):
-            place = names.index(judge)
-            weights[place] = (
-                -sign if self.options.absolute and values[place] < 0 else sign
-            )
+    def together(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Return the pairs that are tested together: those with a difference that rest on about the same documents."""
+        defined = list(filter(self._defined, pairs))
+        documents = {pair: self._documents(pair) for pair in defined}
+        most = max(documents.values(), default=0)
+        return [pair for pair, count in documents.items() if count >= ALIKE * most]
+
+    def _defined(self, pair: Pair) -> bool:
+        return not any(math.isnan(self._value(x)) for x in self._on_shared(pair))
+
+    def _value(self, scores: Vector) -> float:
+        key = scores.tobytes()
+        if key not in self._values:
+            self._values[key] = Agreement.of([scores], self.measure).values[0]
+        return self._values[key]
+
+    def _on_shared(self, pair: Pair) -> list[Vector]:
+        """Return the scores of both judges, missing where one of them is; a sum imputes them instead."""
+        one, other = (self.x[judge] for judge in pair)
+        if self.measure.total:
+            return [one, other]
+        missing = np.isnan(one) | np.isnan(other)
+        return [np.where(missing, np.nan, scores) for scores in (one, other)]
+
+    def _documents(self, pair: Pair) -> int:
+        scored = ~np.isnan(self._on_shared(pair)[0])
+        if self.measure.total:
+            scored[:] = True
+        return len(np.unique(self.units[scored]))
+
+    def _tested(self, pairs: Sequence[Pair], families: float) -> dict[Pair, Difference]:
+        """Return differences of pairs, tested together."""
+        if not pairs:
+            return {}
+        entries: dict[tuple[str, bytes], Vector] = {}
+        places = list[tuple[int, int]]()
+        for pair in pairs:
+            keys = []
+            for judge, scores in zip(pair, self._on_shared(pair), strict=True):
+                key = judge, np.isnan(scores).tobytes()
+                entries.setdefault(key, scores)
+                keys.append(list(entries).index(key))
+            places.append((keys[0], keys[1]))
+        every = list(entries.values())
+        agreement = Agreement.of(every, self.measure, apart=True)
+        others = None
+        if self.options.new_systems:
+            others = OtherSystems.of(every, self.measure, apart=True)
+        contrasts = np.stack([self._contrast(at, agreement.values) for at in places])
+        options = self.options
+        procedure = Procedure(
+            options.rounds, options.confidence, options.seed, families
+        )
+        found = differences_within(agreement, contrasts, procedure, others)
+        return {
+            pair: replace(difference, documents=self._documents(pair))
+            for pair, difference in zip(pairs, found, strict=True)
+        }
+
+    def _contrast(self, at: tuple[int, int], values: Sequence[float]) -> Vector:
+        """Return the weights of agreements in a difference; negative ones are turned for absolute agreement."""
+        weights = np.zeros(len(values))
+        for place, sign in zip(at, (1.0, -1.0), strict=True):
+            turned = self.options.absolute and values[place] < 0
+            weights[place] = -sign if turned else sign
         return weights

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
+from judgesmith.agreement.coefficients import decided
 from judgesmith.agreement.meta.agreement import (
     against_people,
     agreements,
-    by_system,
     ceilings,
     measures,
-    no_better_than_systems,
     ways,
 )
 from judgesmith.agreement.meta.comparisons import comparisons
 from judgesmith.agreement.meta.inputs import (
-    DECIDED,
+    FEW_DOCUMENTS,
+    Aspect,
     Beside,
     EvaluationOptions,
     Scores,
@@ -40,6 +40,7 @@ from judgesmith.agreement.meta.others import (
     length_biases,
     scales,
 )
+from judgesmith.agreement.meta.systems import by_system, no_better_than_systems
 from judgesmith.errors import OptionError
 from judgesmith.parts import read_options
 from judgesmith.tables import Cell, Column, Table, facts, shortened
@@ -50,14 +51,14 @@ FRAMES = {
     "comparisons": "a b aspect level coefficient difference low high p error freedom n reason",
     "ceiling": "aspect level coefficient value low high raters alpha reason",
     "by_system": "aspect level coefficient value low high n reason",
-    "way": "judge aspect raters value low high",
+    "way": "judge aspect raters value low high reason",
     "scale": "judge aspect mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
     "calibration": "judge aspect bin low high n predicted human",
     "length": "judge aspect judge_length human_length bias agreement n failed",
 }
 SYSTEM_NOTE = (
-    "intervals and tests speak of these very systems on other documents, not of other systems (--new-systems); at "
-    "system level they are too narrow where a judge hardly separates the systems"
+    "intervals and tests speak of these very systems on as many other documents, not of other systems (--new-systems) "
+    "or more documents, of which means agree better; at system level they are a little too narrow"
 )
 OTHERS_NOTE = "intervals and tests of correlations speak of other systems, too; all other intervals of these systems"
 
@@ -208,6 +209,19 @@ def _plain(value: Any) -> Any:
     )
 
 
+def _few_documents(aspects: Sequence[Aspect]) -> list[str]:
+    """Return a note where documents are too few to resample."""
+    notes = []
+    for aspect in aspects:
+        documents = len(np.unique(aspect.units))
+        if 1 < documents < FEW_DOCUMENTS:
+            notes.append(
+                f"{aspect.name}: the {len(aspect.y)} rows come from only {documents} documents: intervals, which "
+                "resample documents, are wide, and hold the truth less often than they say; label more documents"
+            )
+    return notes
+
+
 def meta_evaluate(
     judges: Mapping[str, Scores],
     human: Scores,
@@ -263,7 +277,7 @@ def meta_evaluate(
     aspects = aspects_of(judges, people, documents, systems, beside, notes)
     levels = levels_of(options.levels, aspects, notes)
     names, by_aspect = (
-        [name for name in options.reported if name not in DECIDED],
+        [name for name in options.reported if name not in decided()],
         measures(aspects, options.reported),
     )
     every = judged(judges, aspects)
@@ -271,6 +285,8 @@ def meta_evaluate(
         every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, options
     )
     notes += assumed_on_scale(on_the_scale, on_scale)
+    if options.rounds:
+        notes += _few_documents(aspects)
     if options.rounds and any(aspect.systems > 2 for aspect in aspects):
         notes.append(OTHERS_NOTE if options.new_systems else SYSTEM_NOTE)
     tested = options.compare and options.rounds > 0

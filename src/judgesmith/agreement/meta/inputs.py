@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import AfterValidator
 
+from judgesmith.agreement.coefficients import (
+    ALL_LEVELS,
+    coefficient_of,
+    known,
+    known_of_scores,
+)
 from judgesmith.agreement.correlation import (
     LARGEST,
-    PARTS,
     Codes,
     Level,
     Vector,
@@ -21,33 +27,13 @@ from judgesmith.agreement.correlation import (
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.parts import Options, option
 
-LEVELS: tuple[Level, ...] = ("pooled", "within", "sample", "system")
-ComparedBy = Literal["pearson", "spearman", "kendall", "q"]
-Decided = Literal[
-    "kappa",
-    "cohen-kappa",
-    "accuracy",
-    "balanced-accuracy",
-    "f1",
-    "precision",
-    "recall",
-    "auc",
-    "pairwise",
-]
-Named = Literal[ComparedBy, "acc_eq", "acc_eq_cross", "acc_soft", Decided]
-COEFFICIENTS: tuple[str, ...] = get_args(Named)
-#: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
-#: human ratings has unasked.
-DECIDED: tuple[str, ...] = get_args(Decided)
-LEVEL_OF: dict[str, Level] = {
-    name: "sample" if name == "pairwise" else "pooled" for name in DECIDED
-}
-OF_KIND = {
-    "category": ("kappa", "accuracy"),
-    "binary": ("accuracy", "balanced-accuracy", "f1", "auc"),
-    "preference": ("pairwise",),
-}
+#: The name of a coefficient.
+Named = Annotated[str, AfterValidator(known)]
+#: A coefficient that judges are compared by: of scores, or a sum of these.
+ComparedBy = Annotated[str, AfterValidator(known_of_scores)]
 AVERAGE = "average"
+#: With fewer documents an interval over documents says next to nothing.
+FEW_DOCUMENTS = 8
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
 MANY, FEWER = 20_000, 200  # more rows than `MANY` are resampled only `FEWER` times
 
@@ -124,12 +110,9 @@ class EvaluationOptions(Options):
         "that the rows allow.",
     )
     coefficients: tuple[Named, ...] = option(
-        PARTS,
-        "Coefficients. kendall is tau-b, q the sum of pearson, spearman and kendall. acc_eq is WMT's pairwise accuracy "
-        "with ties, its epsilon chosen on the same rows. acc_eq_cross chooses epsilon on other documents. acc_soft is "
-        "WMT's soft pairwise accuracy of systems. Added for categories, pass or fail, and preferences: kappa "
-        "(quadratic weights), accuracy, balanced-accuracy, f1 (for fail), auc and pairwise. Only on request: "
-        "cohen-kappa (unweighted), precision and recall (for fail).",
+        ("pearson", "spearman", "kendall"),
+        "Coefficients; `judgesmith list coefficients` describes them. Those of categories, of pass or fail, and of "
+        "preferences are added where they apply.",
     )
     rounds: int = option(
         1000, "Number of bootstrap resamples of documents. 0: no intervals.", ge=0
@@ -152,18 +135,14 @@ class EvaluationOptions(Options):
 
     @property
     def reported(self) -> list[str]:
-        """The coefficients to report; acc*_eq always comes with its cross-fitted form.
+        """The coefficients to report, each with those that always come with it.
 
-        Alone it would flatter a judge by an epsilon chosen on the rows that it is reported on.
+        Alone acc*_eq would flatter a judge by an epsilon chosen on the rows that it is reported on.
         """
-        requested = self.coefficients
-        return list(
-            dict.fromkeys(
-                n
-                for name in requested
-                for n in (name, *(["acc_eq_cross"] * (name == "acc_eq")))
-            )
-        )
+        reported: dict[str, None] = {}
+        for name in self.coefficients:
+            reported |= dict.fromkeys((name, *coefficient_of(name).brings))
+        return list(reported)
 
     def rounds_of(self, rows: int) -> int:
         """Return the number of resamples for that number of rows."""
@@ -319,14 +298,14 @@ def levels_of(
         notes.append(
             "there is one document only: documents cannot be resampled, so nothing here has an interval"
         )
-    allowed = {
+    allowed: dict[Level, bool] = {
         "pooled": True,
         "within": 2 <= systems < len(first.y),
         "sample": repeated,
         "system": systems >= 3,
     }
     return tuple(
-        dict.fromkeys(requested or (level for level in LEVELS if allowed[level]))
+        dict.fromkeys(requested or (level for level in ALL_LEVELS if allowed[level]))
     )
 
 

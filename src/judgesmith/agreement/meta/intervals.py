@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from judgesmith.agreement.coefficients import is_sum
 from judgesmith.agreement.correlation import (
-    Coefficient,
     CorrelationSum,
     Level,
     Vector,
@@ -20,7 +21,6 @@ from judgesmith.agreement.meta.inputs import Aspect, EvaluationOptions
 from judgesmith.agreement.resampling import (
     Agreement,
     Measure,
-    Q,
     Range,
     defined,
     for_other_systems,
@@ -73,6 +73,26 @@ class Cell:
                 options,
             )
 
+    def widen(
+        self,
+        left_out: Sequence[float],
+        within: Range,
+        level: Level,
+        options: EvaluationOptions,
+    ) -> None:
+        """Widen the interval to cover other systems, by the values without each system."""
+        self.low, self.high = for_other_systems(
+            (self.low, self.high),
+            self.value,
+            left_out,
+            within,
+            options.confidence,
+            larger=level == "within",
+        )
+        self.interval, self.drawn = f"{self.interval}, other systems", None
+        if math.isnan(self.low):
+            self.reason = too_few_systems(len(left_out))
+
     def limit(self, drawn: Vector, options: EvaluationOptions) -> None:
         """Take the interval of these resamples."""
         assert self.agreement is not None
@@ -95,13 +115,13 @@ def bound(
     aspect: Aspect,
     x: Vector,
     level: Level,
-    coefficient: Coefficient,
+    coefficient: str,
     options: EvaluationOptions,
 ) -> None:
     """Give the cell of a judge its interval, or the reason why it has none."""
     usable = ~np.isnan(x)
     cell.key = aspect.rows.tobytes() + (
-        b"" if coefficient == "sum" else usable.tobytes()
+        b"" if is_sum(coefficient) else usable.tobytes()
     )
     measure = Measure(
         aspect.y,
@@ -118,15 +138,7 @@ def bound(
             else []
         )
         left_out = [_value(aspect, x, rows, level, coefficient) for rows in without]
-        within = Q if coefficient == "sum" else Range()
-        own, larger = (cell.low, cell.high), level == "within"
-        ends = for_other_systems(
-            own, cell.value, left_out, within, options.confidence, larger=larger
-        )
-        cell.low, cell.high = ends
-        cell.interval, cell.drawn = f"{cell.interval}, other systems", None
-        if math.isnan(cell.low):
-            cell.reason = too_few_systems(aspect.systems)
+        cell.widen(left_out, Range.of(coefficient), level, options)
 
 
 def _value(
@@ -134,12 +146,12 @@ def _value(
     x: Vector,
     rows: npt.NDArray[np.bool_],
     level: Level,
-    coefficient: Coefficient,
+    coefficient: str,
 ) -> float:
     doc, sys = (
         None if codes is None else codes[rows] for codes in (aspect.doc, aspect.sys)
     )
-    if coefficient == "sum":
+    if is_sum(coefficient):
         return CorrelationSum(level)(x[rows], aspect.y[rows], doc, sys).q
     return correlate(
         x[rows],
