@@ -14,10 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Through:
-    """The optimizers of another library. names: those that it has; make: a search for one of them."""
+    """The optimizers of another library.
+
+    names: those that can be used; make: a search for one of them; refused: the others, and why.
+    """
 
     names: Callable[[], Sequence[str]]
     make: Callable[[str], type[DemonstrationSearch]]
+    refused: Callable[[], Mapping[str, str]] = dict
 
 
 class Optimizers(Registry["type[DemonstrationSearch]"]):
@@ -58,6 +62,15 @@ class Optimizers(Registry["type[DemonstrationSearch]"]):
             for name in library.names()
         ]
         return own | {name: self.get(name) for name in others}
+
+    def refused(self) -> dict[str, str]:
+        """Return those of other libraries that cannot be used, and why."""
+        self.names()
+        return {
+            f"{prefix}{name}": reason
+            for prefix, library in self.through.items()
+            for name, reason in library.refused().items()
+        }
 
 
 optimizers = Optimizers(

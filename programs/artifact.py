@@ -423,9 +423,10 @@ def method_of(judge: Held) -> dict[str, Any]:
     settle_demos(method, judge.outcome.scale)
     steps, left_out = predictors(method), method.options.left_out()
     for name, predictor in method.named_predictors():
-        if name not in steps and predictor.demos:
+        if name not in steps and (predictor.demos or predictor.fields):
             raise ArtifactError(
-                f"{name} is a plain dspy.Predict, whose demonstrations a saved judge cannot hold; use a JudgePredict"
+                f"{name} is a plain dspy.Predict, whose demonstrations and fitted decisions a saved judge cannot hold; "
+                "use a JudgePredict, or save the method as DSPy does, judge.method.save('method.json')"
             )
     return {
         "program": {

@@ -11,7 +11,8 @@ import dspy
 
 from judgesmith.errors import NoScoreError, OptionError
 from judgesmith.programs.judge import Judge
-from judgesmith.signatures.values import Verdict
+from judgesmith.programs.models import engine
+from judgesmith.signatures.values import Item, Verdict
 
 Failed: TypeAlias = Literal["mean", "raise"] | float
 
@@ -24,7 +25,8 @@ class JudgeMetric:
 
     fields: role -> field of the example or of the prediction; the output is the prediction's alone. threshold: the
     least score that passes while bootstrapping, in [0, 1]; None: the judge's own decision, or the middle of its scale.
-    failed: the score of a row without one, see `as_metric`. Attributes: calls, failures (the reasons).
+    failed: the score of a row without one, see `as_metric`. Feedback has reasons: the judge's own, or, where a method
+    gives a number alone, those that its model writes in one further call. Attributes: calls, failures (the reasons).
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class JudgeMetric:
             NoScoreError: For a failed call, if `failed` is "raise".
             OptionError: For a missing field.
         """
-        verdict = self._verdict(example, prediction)
+        verdict = self._verdict(example, prediction, reasons=pred_name is not None)
         score = self._counted(verdict)
         if pred_name is not None:
             return dspy.Prediction(score=score, feedback=self._feedback(verdict))
@@ -81,7 +83,7 @@ class JudgeMetric:
             return verdict.passed
         return score >= (0.5 if self.threshold is None else self.threshold)
 
-    def _verdict(self, example: Any, prediction: Any) -> Verdict:
+    def _verdict(self, example: Any, prediction: Any, *, reasons: bool) -> Verdict:
         """The judge's verdict on a prediction; one without a score where there is no output and `failed` is a number.
 
         What is judged is the prediction's alone: the example has the gold answer under the same name.
@@ -99,7 +101,10 @@ class JudgeMetric:
             role: self._text(role, named, example, prediction)
             for role, named in self.fields.items()
         }
-        return self.judge.score(**texts)
+        if not reasons:
+            return self.judge.score(**texts)
+        item = Item.of({role: text for role, text in texts.items() if text is not None})
+        return engine.run(self.judge.verdict(item, explain=True))
 
     def _text(self, role: str, name: str | None, example: Any, prediction: Any) -> Any:
         if name is None:

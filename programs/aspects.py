@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
@@ -45,6 +45,8 @@ Words = Annotated[
     AfterValidator(_one_line),
 ]
 Entry = TypeVar("Entry", "Aspect", "Task")
+#: What prompts show beside the output: everything, no source, or neither source nor context.
+Material = Literal["all", "context", "output"]
 
 
 class _Checked(BaseModel):
@@ -55,8 +57,10 @@ class Aspect(_Checked):
     """One aspect of quality in one task.
 
     low, high: what the lowest label (Unacceptable) and the highest (Excellent) say of the output, as clauses.
-    leave_aside: what is not to be considered. needs_source: False where the output alone is judged. negative: the name
-    stands for something bad, so that more of it is worse; labels and scores still say how good the output is.
+    leave_aside: what is not to be considered. rules, steps: of the annotation of its errors; the steps stand in place
+    of the general ones. needs_source: False where prompts show no source: the output alone is judged, or, with
+    needs_context, beside its context. negative: the name stands for something bad, so that more of it is worse; labels
+    and scores still say how good the output is.
     """
 
     name: Words
@@ -65,9 +69,19 @@ class Aspect(_Checked):
     leave_aside: tuple[Words, ...] = ()
     low: Words
     high: Words
+    rules: tuple[Words, ...] = ()
+    steps: tuple[Words, ...] = ()
     needs_source: bool = True
+    needs_context: bool = False
     negative: bool = False
     aliases: tuple[Words, ...] = ()
+
+    @property
+    def material(self) -> Material:
+        """Return what prompts show beside the output."""
+        if self.needs_source:
+            return "all"
+        return "context" if self.needs_context else "output"
 
     @property
     def scoring(self) -> str:

@@ -13,13 +13,14 @@ from dspy.predict.parameter import Parameter
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs import artifact, pipeline
 from judgesmith.programs.aspects import OVERALL
-from judgesmith.programs.capabilities import locate, ranks_documents
-from judgesmith.programs.method import Method
-from judgesmith.programs.models import engine, row_context
-from judgesmith.programs.models.as_dspy import Quiet, Result
+from judgesmith.programs.capabilities import locate
+from judgesmith.programs.method import Method, MethodSettings
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.as_dspy import Quiet
 from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.models.local import note_engine
 from judgesmith.programs.outcome import Outcome
+from judgesmith.programs.pipeline import as_prediction as as_prediction
 from judgesmith.programs.prompting.predict import called
 from judgesmith.signatures.values import Item, Scale, Verdict
 
@@ -66,6 +67,8 @@ class DSPyJudge(Quiet):
                 f"a judge is made of a method, such as js.ActiveCritic(); got a {type(method).__name__}"
             )
         outcome = outcome or Outcome()
+        for predictor in method.predictors():
+            predictor.alone = False  # the judge knows the scale of its rows
         self.method = method
         self.outcome = outcome if scale is None else replace(outcome, scale=scale)
         self.own_lm: LanguageModel | None = None if lm is None else language_model(lm)
@@ -132,32 +135,11 @@ class DSPyJudge(Quiet):
             explain: True to have the model write the reasons for the score.
             **row: The texts under other names that `judgesmith.rows` knows, and other columns of the row.
         """
-        item = Item(
-            output or "", source or "", context, reference, group, columns or {}
+        item = pipeline.called_with(
+            source, output, context, reference, group, columns, row
         )
-        if row:
-            texts = {
-                "output": output,
-                "source": source,
-                "context": context,
-                "reference": reference,
-                "group": group,
-            }
-            item = Item.of({name: text for name, text in texts.items() if text} | row)
         verdict = await engine.on_loop(self.judged(item, lm, explain=explain))
-        prediction = as_prediction(verdict)
-        left_out = self._left_out(item)
-        if left_out:
-            prediction.left_out = left_out
-        return prediction
-
-    def _left_out(self, item: Item) -> int:
-        """Return how many demonstrations are kept out of a row's prompt."""
-        counts = [0]
-        for predictor in self.method.taught():
-            demos = predictor.demos
-            counts.append(len(demos) - len(row_context.allowed(demos, item)))
-        return max(counts)
+        return pipeline.told(self.method, item, verdict)
 
     def named_parameters(self) -> list[tuple[str, Any]]:
         """Return DSPy's parameters, in the order in which a state is written and read.
@@ -165,9 +147,13 @@ class DSPyJudge(Quiet):
         Criteria come before their weights, and demonstrations after the scale of the human ratings in them.
         """
         places = {"method.knowledge": 0, "settled": 1}
-        return sorted(
-            super().named_parameters(), key=lambda pair: places.get(pair[0], 2)
-        )
+        # The judge's settings hold the method's.
+        own = [
+            pair
+            for pair in super().named_parameters()
+            if not isinstance(pair[1], MethodSettings)
+        ]
+        return sorted(own, key=lambda pair: places.get(pair[0], 2))
 
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
         """Use another model, a name or any that `language_model` accepts, for every step.
@@ -263,11 +249,6 @@ class DSPyJudge(Quiet):
     ) -> Verdict:
         """Judge a row, on the engine's loop, without DSPy's callbacks and history of the judge itself."""
         method, outcome = self.method, self.outcome
-        if ranks_documents(method):
-            return Verdict.failed(
-                f"{method.kind} ranks several outputs of a document against each other and gives no score to a single "
-                "one; use score_many(rows), or a file"
-            )
         if lm is None:
             lm = self.lm
             await method.prepare(lm)
@@ -312,19 +293,6 @@ def _refuse_pickle(path: str | Path, wanted: bool) -> None:
             f"{path}: a judge is never pickled, since loading a pickle runs what is in it; save it as JSON, "
             "judge.save('judge.json'), and read it with js.load('judge.json') or judge.load('judge.json')"
         )
-
-
-def as_prediction(verdict: Verdict) -> Result[Verdict]:
-    """Return a verdict in DSPy's form."""
-    return Result(
-        verdict,
-        score=verdict.score,
-        percent=verdict.percent,
-        explanation=verdict.explanation,
-        criteria={name: c.score for name, c in verdict.criteria.items()},
-        errors=list(verdict.errors),
-        failure=verdict.failure,
-    )
 
 
 def tell_engine(judge: DSPyJudge) -> None:

@@ -13,14 +13,20 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import dspy
+from dspy.predict.parameter import Parameter
+
 from judgesmith import parts
-from judgesmith.errors import JudgesmithError, OptionError
+from judgesmith.errors import ArtifactError, JudgesmithError, OptionError
+from judgesmith.programs import pipeline
 from judgesmith.programs.active_critic.task import TaskKnowledge
+from judgesmith.programs.capabilities import fitted_of, models_of
 from judgesmith.programs.models import engine, row_context
-from judgesmith.programs.models.as_dspy import Quiet
 from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
+from judgesmith.programs.models.names import check_listed
 from judgesmith.programs.models.transport import Message, Reply, Request, Unanswered
-from judgesmith.programs.prompting.predict import JudgePredict
+from judgesmith.programs.outcome import Outcome
+from judgesmith.programs.prompting.predict import Compilable, JudgePredict, called
 from judgesmith.signatures.values import Criterion, Item, Verdict
 
 if TYPE_CHECKING:
@@ -47,7 +53,52 @@ class Words:
     task: str = ""
 
 
-class Method(Quiet):
+class MethodSettings(Parameter):  # type: ignore[misc]
+    """Options and fitted data of a method, as a leaf of DSPy's state beside its knowledge and its predictors."""
+
+    def __init__(self, method: Method) -> None:
+        self.method = method
+
+    def reset(self) -> None:
+        """Keep everything: only demonstrations are reset."""
+
+    def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        method = self.method
+        return {
+            "kind": method.kind,
+            "options": method.saved_options(),
+            "fitted": fitted_of(method),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> MethodSettings:
+        """Take the settings of another method of this kind with the same steps.
+
+        Raises:
+            ArtifactError: For settings that do not fit.
+        """
+        method = self.method
+        try:
+            new = method.of_settings(**state)
+        except (JudgesmithError, TypeError, ValueError) as error:
+            line = " ".join(str(error).split())[:300]
+            raise ArtifactError(
+                f"this is not a state of a {method.kind}: {line}"
+            ) from None
+        steps = dict(method.named_predictors())
+        if {*steps} != {name for name, _ in new.named_predictors()}:
+            raise ArtifactError(
+                f"the state is of a {method.kind} with other steps; make it with the options {new.saved_options()} and "
+                "load again"
+            )
+        new.adopt(steps)
+        new.knowledge = method.knowledge
+        vars(method).update(vars(new))
+        method.settled = self
+        return self
+
+
+class Method(Compilable):
     """Base of all ways to judge.
 
     A subclass declares itself (`kind`, `about`, `paper`, `Options`), registers with `@methods.register`, makes its
@@ -87,12 +138,99 @@ class Method(Quiet):
         for criterion in criteria:
             _check(criterion)
         self.knowledge = TaskKnowledge(task, criteria)
+        self.settled = MethodSettings(self)
         self.build()
+        self._leave_out()
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Show the options in `help()` and in editors, as if the constructor named them."""
         super().__init_subclass__(**settings)
         cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
+
+    # -- as a DSPy program
+
+    def forward(
+        self,
+        source: str = "",
+        output: str = "",
+        context: str | None = None,
+        reference: str | None = None,
+        **row: Any,
+    ) -> dspy.Prediction:
+        """Judge one output with DSPy's configured model, as DSPy's programs are called.
+
+        Args:
+            source: The source.
+            output: The judged text.
+            context: Further material, such as retrieved passages.
+            reference: A good output.
+            **row: `group`, `lm`, `columns`, and other columns of the row.
+
+        Returns:
+            A `dspy.Prediction` with score (float in [0, 100], NaN for none), percent (the same), explanation, criteria
+                (name -> float in [0, 100]), errors, failure.
+
+        Raises:
+            ModelError: When the model cannot be used at all.
+            OptionError: For demonstrations with human scores on an unknown scale.
+        """
+        return engine.run(self.aforward(source, output, context, reference, **row))
+
+    async def aforward(
+        self,
+        source: str = "",
+        output: str = "",
+        context: str | None = None,
+        reference: str | None = None,
+        *,
+        group: str | None = None,
+        lm: Any = None,
+        columns: Mapping[str, float] | None = None,
+        **row: Any,
+    ) -> dspy.Prediction:
+        """Judge one output as `forward` does, for asynchronous callers."""
+        item = pipeline.called_with(
+            source, output, context, reference, group, columns, row
+        )
+        predictors = self.predictors()
+        for predictor in predictors:
+            if isinstance(predictor, JudgePredict):
+                predictor.settle()
+        own = next((p.lm for p in predictors if p.lm is not None), None)
+        return await engine.on_loop(self._judged(item, called(lm or own)))
+
+    def of_settings(
+        self, kind: str, options: Mapping[str, Any], fitted: Mapping[str, Any]
+    ) -> Self:
+        """Return a method of this kind and knowledge with other settings.
+
+        Raises:
+            OptionError, TypeError, ValueError: For settings that do not fit.
+        """
+        if kind != self.kind:
+            raise OptionError(f"it is that of a {str(kind)[:80]}")
+        given = type(self).Options.absent() | dict(options)
+        knowledge = self.knowledge
+        new = type(self)(
+            task=knowledge.description, criteria=knowledge.criteria, **given
+        )
+        for name, data in fitted.items():
+            new.load_fitted(name, data)  # type: ignore[attr-defined]  # of one that learns
+        check_listed(models_of(new))
+        return new
+
+    def named_parameters(self) -> list[tuple[str, Any]]:
+        """Return DSPy's parameters; the options of methods inside are this one's."""
+        return [
+            (name, parameter)
+            for name, parameter in super().named_parameters()
+            if parameter is self.settled or not isinstance(parameter, MethodSettings)
+        ]
+
+    async def _judged(self, item: Item, lm: LanguageModel) -> dspy.Prediction:
+        await self.prepare(lm)
+        verdict, _ = await pipeline.judge_row(self, Outcome(), item, lm)
+        return pipeline.told(self, item, verdict)
 
     # -- what a subclass provides
 
@@ -155,6 +293,16 @@ class Method(Quiet):
             if recorder.requests
             else {}
         )
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Return the texts of a row that its judging prompts leave out: source, context."""
+        return ()
+
+    def _leave_out(self) -> None:
+        for predictor in self.predictors():
+            if isinstance(predictor, JudgePredict) and predictor.judges:
+                predictor.hides = self.hidden
 
     def taught(self) -> list[JudgePredict]:
         """Return the predictors that demonstrations are for."""
@@ -295,6 +443,7 @@ class Method(Quiet):
                 other.layout = own.layout
             *path, last = name.split(".")
             setattr(reduce(getattr, path, self), last, other)
+        self._leave_out()
 
     def without_own_document(
         self, item: Item, predictors: Sequence[Any] | None = None

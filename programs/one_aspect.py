@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from judgesmith.errors import OptionError
 from judgesmith.parts import option, read_options
-from judgesmith.programs.aspects import OVERALL, Aspect, Task, aspects, known_aspect
+from judgesmith.programs.aspects import (
+    OVERALL,
+    Aspect,
+    Material,
+    Task,
+    aspects,
+    known_aspect,
+)
 from judgesmith.programs.method import Method, Words
 from judgesmith.signatures.values import Criterion
 
@@ -30,6 +37,13 @@ class OneAspect(Method):
             "overall",
             "The aspect that is judged: a name in the aspect library, or of your criterion.",
         )
+        material: Literal["auto", Material] = option(
+            "auto",
+            "What prompts show beside the output: all; no source (context); neither source nor context (output); auto "
+            "takes what the library's aspect needs, and all for one of your own.",
+            added=True,
+            before="all",
+        )
 
     def __init__(
         self,
@@ -48,9 +62,11 @@ class OneAspect(Method):
             options |= {
                 name: value
                 for name, value in self.aspect_options(known_one, its_task).items()
-                if not options.get(name)
+                if options.get(name, "auto") in ("", "auto")
             }
             task = task or self.described(its_task)
+        if options.get("material", "auto") == "auto":
+            options["material"] = "all"
         if len(criteria) != 1 and not self.takes_several:
             raise OptionError(
                 f"one aspect is judged at a time; got {len(criteria)} criteria"
@@ -60,12 +76,18 @@ class OneAspect(Method):
     @classmethod
     def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
         """Options that the library says, where they are not given."""
-        return {}
+        return {"material": aspect.material}
 
     @classmethod
     def described(cls, task: Task | None) -> str:
         """Return a task of the library for a prompt."""
         return task.description if task else ""
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Return what its prompts leave out of a row."""
+        hides = {"output": ("source", "context"), "context": ("source",)}
+        return hides.get(self.options.material, ())
 
     @property
     def brief(self) -> bool:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Protocol, Self
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from judgesmith.errors import CallError, OptionError
-from judgesmith.programs.method import Method
+from judgesmith.programs.capabilities import ranks_documents
 from judgesmith.programs.models import row_context
-from judgesmith.programs.models.as_dspy import predictors_of
+from judgesmith.programs.models.as_dspy import Result, predictors_of
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Message
 from judgesmith.programs.outcome import Outcome
@@ -34,8 +34,105 @@ EXPLAIN = 'Answer with one or two short sentences that begin with "The output". 
 ROUNDING = 1e-6
 
 
+def called_with(
+    source: str | None,
+    output: str | None,
+    context: str | None,
+    reference: str | None,
+    group: str | None,
+    columns: Mapping[str, float] | None,
+    row: Mapping[str, Any],
+) -> Item:
+    """Return the row of a call in DSPy's form.
+
+    Args:
+        source: The source.
+        output: The judged text.
+        context: Further material.
+        reference: A good output.
+        group: The document.
+        columns: Numbers that the method weighs.
+        row: The texts under other names that `judgesmith.rows` knows, and other columns of the row.
+    """
+    if not row:
+        return Item(
+            output or "", source or "", context, reference, group, columns or {}
+        )
+    texts = {
+        "output": output,
+        "source": source,
+        "context": context,
+        "reference": reference,
+        "group": group,
+    }
+    return Item.of({name: text for name, text in texts.items() if text} | dict(row))
+
+
+def as_prediction(verdict: Verdict) -> Result[Verdict]:
+    """Return a verdict in DSPy's form."""
+    return Result(
+        verdict,
+        score=verdict.score,
+        percent=verdict.percent,
+        explanation=verdict.explanation,
+        criteria={name: c.score for name, c in verdict.criteria.items()},
+        errors=list(verdict.errors),
+        failure=verdict.failure,
+    )
+
+
+def told(method: Judging, item: Item, verdict: Verdict) -> Result[Verdict]:
+    """Return a verdict in DSPy's form, with the number of demonstrations that its prompt left out, if any.
+
+    Those are of the row itself, or of its document.
+    """
+    prediction = as_prediction(verdict)
+    counts = [0]
+    for predictor in method.taught():
+        demos = predictor.demos
+        counts.append(len(demos) - len(row_context.allowed(demos, item)))
+    if left_out := max(counts):
+        prediction.left_out = left_out
+    return prediction
+
+
+class Judging(Protocol):
+    """What a method is, for the way from a row to a verdict; see `method.Method`."""
+
+    kind: ClassVar[str]
+    tells_by_numbers: ClassVar[bool]
+    knowledge: Any
+
+    @property
+    def brief(self) -> bool:
+        """Return True for answers of a word or a number."""
+
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Judge one output."""
+
+    def without_own_document(
+        self, item: Item, predictors: Sequence[Any] | None = None
+    ) -> Self:
+        """Return the method for a row."""
+
+    def predictors(self) -> list[Any]:
+        """Return its predictors."""
+
+    def taught(self) -> list[JudgePredict]:
+        """Return those that demonstrations are for."""
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """Return a row as a demonstration."""
+
+    def columns(self) -> tuple[Any, ...]:
+        """Return the columns that it weighs."""
+
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages for a row."""
+
+
 async def judge_row(
-    method: Method, outcome: Outcome, item: Item, lm: LanguageModel
+    method: Judging, outcome: Outcome, item: Item, lm: LanguageModel
 ) -> tuple[Verdict, Item]:
     """Judge one row: as it is, and without the sentences that address a judge, if there are such.
 
@@ -50,6 +147,12 @@ async def judge_row(
     Returns:
         The verdict, and the row without those sentences.
     """
+    if ranks_documents(method):
+        ranks = (
+            f"{method.kind} ranks several outputs of a document against each other and gives no score to a single one; "
+            "use score_many(rows), or a file"
+        )
+        return Verdict.failed(ranks), item
     if not item.output.strip():
         return Verdict.failed("the output is empty"), item
     safe, suspicion = await screened(item)
@@ -63,7 +166,7 @@ async def judge_row(
 
 
 async def scored(
-    method: Method, outcome: Outcome, item: Item, lm: LanguageModel
+    method: Judging, outcome: Outcome, item: Item, lm: LanguageModel
 ) -> Verdict:
     """Judge a row as it stands; a failure is NaN with its reason."""
     verdict = await unmapped(method, outcome.scale, item, lm)
@@ -71,7 +174,7 @@ async def scored(
 
 
 async def unmapped(
-    method: Method, scale: Scale, item: Item, lm: LanguageModel
+    method: Judging, scale: Scale, item: Item, lm: LanguageModel
 ) -> Verdict:
     """Judge a row as it stands, without what an outcome makes of the percent; a failure is NaN with its reason."""
     verdict = await _raw(method, scale, item, lm)
@@ -84,7 +187,7 @@ async def unmapped(
     return verdict.model_copy(update={"percent": percent})
 
 
-async def _raw(method: Method, scale: Scale, item: Item, lm: LanguageModel) -> Verdict:
+async def _raw(method: Judging, scale: Scale, item: Item, lm: LanguageModel) -> Verdict:
     """Return what the method says of a row, its own document out of the prompt, with all calls that it made."""
     predictors = predictors_of(method)
     settle_demos(method, scale, predictors)
@@ -115,7 +218,7 @@ async def _raw(method: Method, scale: Scale, item: Item, lm: LanguageModel) -> V
 
 
 async def explained(
-    method: Method,
+    method: Judging,
     outcome: Outcome,
     safe: Item,
     verdict: Verdict,
@@ -167,7 +270,7 @@ async def explained(
 
 
 def rows_at_once(
-    method: Method, lm: LanguageModel, concurrency: int | None = None
+    method: Judging, lm: LanguageModel, concurrency: int | None = None
 ) -> int:
     """Return how many rows are best under way at once.
 
@@ -186,7 +289,7 @@ def rows_at_once(
     return rows + lm.concurrency // 4 if rows >= lm.concurrency else rows
 
 
-def numbers_of(method: Method, record: Mapping[str, Any]) -> dict[str, float | str]:
+def numbers_of(method: Judging, record: Mapping[str, Any]) -> dict[str, float | str]:
     """Return a record's columns that the method weighs, by their names; NaN for an empty cell.
 
     Raises:
@@ -199,7 +302,7 @@ def numbers_of(method: Method, record: Mapping[str, Any]) -> dict[str, float | s
 
 
 def settle_demos(
-    method: Method, scale: Scale, predictors: Sequence[dspy.Predict] | None = None
+    method: Judging, scale: Scale, predictors: Sequence[dspy.Predict] | None = None
 ) -> None:
     """Bring demonstrations that DSPy's optimizers made into the form of `Method.demonstration`.
 
@@ -230,7 +333,7 @@ def _has_foreign(predictor: dspy.Predict) -> bool:
 
 
 def _demonstrated(
-    method: Method, scale: Scale, demo: Any, predictor: JudgePredict
+    method: Judging, scale: Scale, demo: Any, predictor: JudgePredict
 ) -> Any:
     """Return a demonstration as prompts show it; None for a step that gave nothing to show."""
     if "gold" in demo or demo.get("augmented"):
@@ -248,13 +351,13 @@ def _demonstrated(
     }
 
 
-def teach(method: Method, demo: Mapping[str, Any]) -> None:
+def teach(method: Judging, demo: Mapping[str, Any]) -> None:
     """Show a demonstration, as `Method.demonstration` made it, in the prompts of what is taught."""
     for predictor in method.taught():
         predictor.demos.append({"augmented": False, "gold": True, **demo})
 
 
-def previews(method: Method, scale: Scale, item: Item) -> dict[str, list[Message]]:
+def previews(method: Judging, scale: Scale, item: Item) -> dict[str, list[Message]]:
     """Return the messages that each predictor would send for a row, by the predictor's name. Calls no model."""
     settle_demos(method, scale)
     with row_context.under(item):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin, overload
 
 import dspy
+from dspy.adapters.types.decision import Choice, Noul, Score, decision_type
 
 from judgesmith.disarming import disarm
 from judgesmith.errors import OptionError
@@ -40,15 +41,19 @@ class SignatureMethod(Method):
             name: disarm(getattr(item, name) or "")
             for name in self.signature.input_fields
         }
-        prediction = await self.predict.acall(**inputs, lm=lm)
+        # DSPy asks a backend of typed decisions, such as `TypeSafe`, in that one's own form.
+        asks_itself = getattr(lm.dspy, "supports_decision_requests", False)
+        prediction = await self.predict.acall(
+            **inputs, lm=lm.dspy if asks_itself else lm
+        )
         words = [
             str(prediction[name])
             for name in self.signature.output_fields
             if name != self.rated
         ]
-        percent = _percent(
-            self.signature.output_fields[self.rated], prediction[self.rated]
-        )
+        field = self.signature.output_fields[self.rated]
+        fitted = self.rated in self.predict.fields
+        percent = _percent(field, prediction[self.rated], fitted=fitted)
         return Verdict(percent=percent, explanation="\n".join(words))
 
 
@@ -86,8 +91,10 @@ def judge(
     labels)`.
 
     The signature's inputs are parts of a row: source, output, context, reference. One output is the rating: a `bool`, a
-    `Literal` whose values go from worst to best, or a number with `ge` and `le`. Texts beside it are the explanation. A
-    failed or unreadable answer is NaN with a reason, and no row sees its own document.
+    `Literal` whose values go from worst to best, or a number with `ge` and `le`. It may be a decision of
+    `dspy.experimental`, too: `Noul[…]`, `Score["poor", …, "excellent"]`, or a `Choice[…]` from worst to best. Its
+    probabilities then give the score; once ReAnchor has fitted its threshold, cuts or weights, what it decides. Texts
+    beside it are the explanation. A failed or unreadable answer is NaN with a reason, and no row sees its own document.
 
         @js.judge("printable", about="would an editor print it?")
         class Printable(dspy.Signature):
@@ -128,7 +135,8 @@ def judge(
         ]
         if len(rated) != 1:
             raise OptionError(
-                f"{kind}: one output is the rating (a bool, a Literal, or a number with ge and le); got {len(rated)}"
+                f"{kind}: one output is the rating (a bool, a Literal, a number with ge and le, or a decision of "
+                f"dspy.experimental); got {len(rated)}"
             )
         facts = {
             "kind": kind,
@@ -191,13 +199,35 @@ def _is_rating(field: Any) -> bool:
         kind is bool
         or get_origin(kind) is Literal
         or (kind in (int, float) and _limits(field) is not None)
+        or decision_type(field) is not None
     )
 
 
-def _percent(field: Any, value: Any) -> float:
+def _decided(value: Any, *, fitted: bool) -> float:
+    """A decision of DSPy in [0, 100]: by its probabilities, or, with fitted parameters, as it was decided."""
+    if isinstance(value, Noul):
+        known = value.probability is not None and not fitted
+        return 100.0 * float(value.probability if known else value.value)
+    if isinstance(value, Score):
+        by_level = fitted and value.level is not None
+        place = float(value.level if by_level else value.value)
+        return 100.0 * place / (len(value.criteria()) - 1)
+    labels = [*value.criteria()]
+    shares = {} if fitted else value.probabilities or {}
+    if shares:
+        places = [place * shares.get(label, 0.0) for place, label in enumerate(labels)]
+        place = math.fsum(places) / math.fsum(shares.values())
+    else:
+        place = labels.index(str(value.value))
+    return 100.0 * place / (len(labels) - 1)
+
+
+def _percent(field: Any, value: Any, *, fitted: bool) -> float:
     """A rating in [0, 100]; NaN for None."""
     if value is None:
         return math.nan
+    if isinstance(value, Noul | Score | Choice):
+        return _decided(value, fitted=fitted)
     if field.annotation is bool:
         return 100.0 if value else 0.0
     if get_origin(field.annotation) is Literal:

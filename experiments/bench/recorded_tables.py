@@ -29,6 +29,9 @@ COEFFICIENTS: Mapping[str, Callable[..., Any]] = {
     "kendall": kendalltau,
 }
 HUMAN = "Human"
+SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
+#: The recorded prompts of GPT-3.5: reason, then score; multiple choice; each in other words; stars.
+PROMPTS = ("rts", "altrts", "mcq", "altmcq", "stareval")
 
 
 @dataclass(frozen=True)
@@ -191,24 +194,71 @@ def overall() -> Iterator[list[Any]]:
             sfres.coefficient(name, "unieval_overall", "overall"),
             None,
         ]
-    aspects = ("coherence", "consistency", "fluency", "relevance")
-    rows = Recorded.of("summeval").rows
-    table = published("active-critic", "2")
-    for model in ("gpt-3.5-turbo-0301", "gpt-4-0314"):
-        columns = [f"{model}.rts.{aspect}" for aspect in aspects]
-        kept = [row for row in rows if all(c in row["metrics"] for c in columns)]
-        mean = [float(np.mean([row["metrics"][c] for c in columns])) for row in kept]
-        human = [float(np.mean([row["scores"][a] for a in aspects])) for row in kept]
-        for place, (name, of) in enumerate(COEFFICIENTS.items()):
-            fine = table["rows"]["fine"]["SummEval"][place]
-            yield [
-                "Active-Critic 2",
-                f"{model}, plain prompts ({len(kept)} rows)",
-                f"SummEval mean of four aspects, {name}",
-                None,
-                float(of(mean, human).statistic),
-                f"AC-Fine on GPT-3.5, printed: {fine:.3f}",
-            ]
+    yield from plain_prompts()
+
+
+def plain_prompts() -> Iterator[list[Any]]:
+    """Active-Critic's Table 2 beside every recorded prompt of GPT-3.5 and GPT-4, their mean, and panels of them."""
+    older = "gpt-3.5-turbo-0301"
+    newer = "gpt-4-0314"
+    every = [f"{older}.{name}.{aspect}" for name in PROMPTS for aspect in SUMMEVAL]
+    every += [f"{newer}.rts.{aspect}" for aspect in SUMMEVAL]
+    rows = [
+        row for row in Recorded.of("summeval").rows if row["metrics"].keys() >= {*every}
+    ]
+    human = np.mean([[row["scores"][a] for a in SUMMEVAL] for row in rows], axis=1)
+    documents = np.array([row["doc_id"] for row in rows])
+    five = {name: _of_aspects(rows, f"{older}.{name}") for name in PROMPTS}
+    four = _of_aspects(rows, f"{newer}.rts")
+    singles = {f"{older}, {name}": scores for name, scores in five.items()}
+    panels = {
+        f"{older}, panel of the five": _panel([*five.values()]),
+        f"{older} and {newer}, panel of the six": _panel([*five.values(), four]),
+    }
+    table = published("active-critic", "2")["rows"]["fine"]["SummEval"]
+    for place, name in enumerate(COEFFICIENTS):
+        beside = f"AC-Fine on GPT-3.5, printed: {table[place]:.3f}"
+        what = f"SummEval mean of four aspects, {name}"
+        found = {one: _coefficient(name, s, human) for one, s in singles.items()}
+        found[f"{older}, mean of the five"] = float(np.mean([*found.values()]))
+        found[f"{newer}, rts"] = _coefficient(name, four, human)
+        for one, value in found.items():
+            yield ["Active-Critic 2", one, what, None, value, beside]
+        for one, scores in panels.items():
+            value = _coefficient(name, scores, human)
+            low, high = _interval(name, scores, human, documents)
+            said = f"{beside}; interval [{low:.3f}, {high:.3f}]"
+            yield ["Active-Critic 2", one, what, None, value, said]
+
+
+def _of_aspects(rows: list[dict[str, Any]], prompt: str) -> Any:
+    """Return the mean of the four aspects' scores by a prompt."""
+    columns = [f"{prompt}.{aspect}" for aspect in SUMMEVAL]
+    return np.mean([[row["metrics"][c] for c in columns] for row in rows], axis=1)
+
+
+def _panel(members: list[Any]) -> Any:
+    """Return the mean of the members' scores, each in standard deviations."""
+    return np.mean([(one - one.mean()) / one.std() for one in members], axis=0)
+
+
+def _coefficient(name: str, scores: Any, human: Any) -> float:
+    return float(COEFFICIENTS[name](scores, human).statistic)
+
+
+def _interval(
+    name: str, scores: Any, human: Any, documents: Any
+) -> tuple[float, float]:
+    """Return a 95 % interval, by drawing whole documents a thousand times."""
+    rng = np.random.default_rng(0)
+    places = [np.flatnonzero(documents == one) for one in np.unique(documents)]
+    values = []
+    for _ in range(1000):
+        drawn = rng.integers(len(places), size=len(places))
+        rows = np.concatenate([places[n] for n in drawn])
+        values.append(_coefficient(name, scores[rows], human[rows]))
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def main() -> None:

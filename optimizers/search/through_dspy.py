@@ -8,10 +8,12 @@ of the whole set, and the choice among all programs is that of every other searc
 from __future__ import annotations
 
 import inspect
+import pkgutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any, get_args
 
 import dspy
@@ -58,16 +60,29 @@ OURS = (
     "self",
 )
 MODELS = ("prompt_model", "task_model", "reflection_lm")
-#: Those whose programs a file cannot hold, or that need something beside a judge and rows, and why.
+#: Those that are not searched through, and why; `js.Judge(…)` and DSPy's own `compile` take what a program may.
 REFUSED = {
     "KNNFewShot": "it replaces what the program does, which a saved judge cannot hold",
     "Ensemble": "it takes several programs and no rows; a panel (--members) averages several prompts",
     "BootstrapFinetune": "it trains on DSPy's own prompts, which no judge sends; see `judgesmith distill`",
+    "GRPO": "it trains on DSPy's own prompts, which no judge sends; see `judgesmith distill`",
     "BootstrapFewShotWithOptuna": "it shows each step one demonstration; --optimizer optuna searches for sets",
     "GEPA": "--optimizer gepa is DSPy's GEPA, with feedback on wrongly ordered rows",
     "InferRules": "it writes training rows with their labels into the instructions as rules",
     "BetterTogether": "it combines optimizers; name one of them",
     "AvatarOptimizer": "it is for agents with tools",
+    "SignatureOptimizer": "it is COPRO under its old name; take dspy:COPRO",
+    "ReAnchor": "it fits thresholds and cuts of typed decisions, which move no score on a scale; for a program of your "
+    "own, call its `compile`",
+}
+#: What those are for that are, by their names.
+PURPOSES = {
+    "LabeledFewShot": "shows labelled rows",
+    "BootstrapFewShot": "shows labelled rows and answers of a teacher that the metric accepts",
+    "BootstrapFewShotWithRandomSearch": "tries sets of such demonstrations",
+    "COPRO": "has a model write instructions, from the best ones so far",
+    "MIPROv2": "tries instructions that a model wrote, together with sets of demonstrations",
+    "SIMBA": "adds rules or demonstrations from rows whose scores vary most",
 }
 
 
@@ -114,17 +129,26 @@ def _read(value: Any) -> Any:
 Plain = Annotated[int | float | str | None, BeforeValidator(_read)]
 
 
+@cache
+def installed() -> dict[str, type[dspy.teleprompt.Teleprompter]]:
+    """Return every optimizer of the installed DSPy by its name; one is a class of `dspy.teleprompt` that compiles."""
+    base = dspy.teleprompt.Teleprompter
+    found: dict[str, type[dspy.teleprompt.Teleprompter]] = {}
+    for place in pkgutil.walk_packages(dspy.teleprompt.__path__, "dspy.teleprompt."):
+        try:
+            module = import_module(place.name)
+        except ImportError:  # of a package that it needs
+            continue
+        for name, part in vars(module).items():
+            own = inspect.isclass(part) and part.__module__ == module.__name__
+            if own and issubclass(part, base) and part.compile is not base.compile:
+                found[name] = part
+    return dict(sorted(found.items()))
+
+
 def names() -> list[str]:
     """Return the names of DSPy's optimizers that can be used."""
-    parts = vars(dspy.teleprompt) | vars(dspy)
-    parameters = {
-        name
-        for name, part in parts.items()
-        if inspect.isclass(part)
-        and issubclass(part, dspy.teleprompt.Teleprompter)
-        and name not in REFUSED
-    }
-    return sorted(parameters - {"Teleprompter"})
+    return [name for name in installed() if name not in REFUSED]
 
 
 @cache
@@ -141,7 +165,7 @@ def search_through(name: str) -> type[DSPySearch]:
         raise OptionError(
             f"DSPy has no optimizer {optimizer!r}{nearest(optimizer, names())}; it has {', '.join(names())}"
         )
-    part = getattr(dspy.teleprompt, optimizer, None) or getattr(dspy, optimizer)
+    part = installed()[optimizer]
     fields: dict[str, Any] = {
         one: (
             bool if isinstance(value, bool) else Plain,
@@ -150,7 +174,8 @@ def search_through(name: str) -> type[DSPySearch]:
         for one, value in _arguments(part).items()
     }
     options = create_model("Options", __base__=_Options, **fields)
-    about = f"DSPy's {optimizer}, guided by agreement over the whole set"
+    does = PURPOSES.get(optimizer, "an optimizer of this DSPy")
+    about = f"DSPy's, guided by agreement over the whole set: {does}"
     return type(
         optimizer,
         (DSPySearch,),
@@ -396,7 +421,12 @@ class DSPySearch(DemonstrationSearch):
         }
 
 
-optimizers.through[PREFIX] = Through(names, search_through)
+def refused() -> dict[str, str]:
+    """Return those of the installed DSPy that cannot be used, and why."""
+    return {name: REFUSED[name] for name in installed() if name in REFUSED}
+
+
+optimizers.through[PREFIX] = Through(names, search_through, refused)
 
 
 def _taken(where: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class MultiCriteriaScorer(Evaluator):
         criteria: Sequence[Criterion] = (),
         **call: Any,
     ) -> dspy.Prediction:
-        """Return `criteria_scores`: by name a score in [0, 100] with its explanation.
+        """Return `criteria_scores`, by name a score in [0, 100] with its explanation, and `score`, their mean.
 
         Args:
             source: The source.
@@ -98,9 +98,11 @@ class MultiCriteriaScorer(Evaluator):
             raise OptionError(
                 "McS-E scores criteria: pass criteria=[Criterion(name, definition), …]"
             )
-        return await self.predict.acall(
+        prediction = await self.predict.acall(
             source=source, output=output, criteria=tuple(criteria), **call
         )
+        prediction.score = mean_score(prediction.criteria_scores)
+        return prediction
 
 
 class OverallScorer(Evaluator):

@@ -218,6 +218,7 @@ class PairwiseDirectScorer(Comparing):
     def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
         """Return the library's words for the aspect's ends and the task's family."""
         return {
+            **super().aspect_options(aspect, task),
             "low": aspect.low,
             "high": aspect.high,
             "family": aspect.task if aspect.task in FAMILIES else "",
@@ -298,7 +299,8 @@ class PairwiseDirectScorer(Comparing):
         self, item: Item, lm: LanguageModel
     ) -> tuple[ReferenceSet, Usage]:
         model = self._writing_model(lm)
-        prompt = self.target().fingerprint(self.writer.predict.signature.instructions)
+        asks = self.writer.predict
+        prompt = self.target().fingerprint(asks.signature.instructions, asks.demos)
         key = reference_key(
             item, self.options.aspect, prompt, self.target().levels, model.name
         )

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import dspy
 
+from judgesmith.disarming import disarm
 from judgesmith.likeness import folded
 from judgesmith.programs.comparing.comparison import sampled
 from judgesmith.programs.models.as_dspy import Result, value_of
@@ -109,8 +110,9 @@ class Target:
         usual = FAMILIES[self.family].words or max(5, min(400, word_count(source)))
         return self.words or usual
 
-    def fingerprint(self, instructions: str) -> str:
+    def fingerprint(self, instructions: str, demos: Sequence[Any] = ()) -> str:
         """Twelve hex digits that change with all that a prompt says beside the document."""
+        shown = (repr(demos),) if demos else ()
         parts = (
             PROMPT_VERSION,
             " ".join(instructions.split()),
@@ -121,6 +123,7 @@ class Target:
             self.low,
             self.high,
             self.words,
+            *shown,
         )
         return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
@@ -184,6 +187,11 @@ class WritingLayout(Layout):
                 f"Write a new {noun} whose {name} lies half-way between these two: clearly better than the worse one, "
                 "clearly not as good as the better one. Do not copy either of them."
             )
+        elif "level" not in values:
+            request = (
+                f"Write a {noun} whose {name} is at {values['score']:.0f}, from 0, as bad as it can be, to 100, as "
+                "good as it can be."
+            )
         elif values["level"] < target.levels:
             quality = f", such that {target.low}" if target.low else ""
             request = f"Write a {noun} whose {name} is as bad as it can be{quality}. It must still be a {noun}."
@@ -199,6 +207,23 @@ class WritingLayout(Layout):
                 "Write another one without this fault."
             )
         return "\n".join(parts)
+
+    def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the level that a text was written for, as a percent."""
+        level, target = step.get("level"), step.get("target")
+        if level is None or target is None:
+            return {}
+        return {"score": 100.0 * (level - 1) / max(1, target.levels - 1)}
+
+    def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the level of a row's output, as a percent; nothing for a row of no level."""
+        return self.held(row)
+
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return the output of a demonstration whose quality is known."""
+        if demo.get("score") is None or not demo.get("output"):
+            return None
+        return disarm(demo["output"])
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         """Return the limit of tokens, from the length aimed at."""
@@ -220,12 +245,23 @@ class Written(NamedTuple):
     usage: Usage
 
 
+class WritingPredict(JudgePredict):
+    """Shows outputs of known quality as answers to the request for that quality."""
+
+    judges = False
+
+    def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the demonstrations, each as if it had been asked for with this target."""
+        target = inputs["target"]
+        return [{**demo, "target": target} for demo in super().demos_for(inputs)]
+
+
 class ReferenceWriter(Evaluator):
     """Writes the graded outputs of a document."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.predict = JudgePredict(WriteReference, WritingLayout())
+        self.predict = WritingPredict(WriteReference, WritingLayout())
 
     def inputs(
         self, item: Item, target: Target, level: int, **more: Any

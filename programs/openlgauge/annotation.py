@@ -48,7 +48,10 @@ Severity = Literal["integers", "categories"]
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """The focus of annotation: task, aspect with its definition, meaning of the end labels, and exclusions."""
+    """The focus of annotation: task, aspect with its definition, meaning of the end labels, and exclusions.
+
+    rules, steps: of this aspect, one a line; the steps stand in place of the general ones.
+    """
 
     aspect: str
     definition: str = ""
@@ -56,11 +59,18 @@ class Focus:
     low: str = ""
     high: str = ""
     leave_aside: str = ""
+    rules: str = ""
+    steps: str = ""
 
     def described(self) -> str:
         """Return the aspect with its definition and exclusions."""
         aside = f"\nLeave aside: {self.leave_aside}." if self.leave_aside else ""
         return f"{self.aspect}{': ' if self.definition else ''}{self.definition}{aside}"
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text that say something."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 class _ErrorsLayout(Layout):
@@ -161,14 +171,16 @@ class AnnotationLayout(_ErrorsLayout):
                 f"- If there is no such error, write No Error, and the overall is {best}.\n"
                 f"- An overall below {best} needs at least one error that explains it.\n"
                 f"- One problem in one error; at most {MOST} errors, the worst ones."
+                + "".join(f"\n- {rule}" for rule in _lines(focus.rules))
             )
-        parts.append(
-            "Steps:\n"
-            "1. Read all of the material.\n"
-            f"2. Go through the output and look for errors of {focus.aspect}.\n"
-            "3. Copy the words of each error exactly as they stand in the output, say what is wrong, give a severity.\n"
-            "4. Weigh the errors and choose the overall."
-        )
+        steps = _lines(focus.steps) or [
+            "Read all of the material.",
+            f"Go through the output and look for errors of {focus.aspect}.",
+            "Copy the words of each error exactly as they stand in the output, say what is wrong, give a severity.",
+            "Weigh the errors and choose the overall.",
+        ]
+        listed = "\n".join(f"{n}. {step}" for n, step in enumerate(steps, start=1))
+        parts.append(f"Steps:\n{listed}")
         parts.append(
             f"Answer in this form, without any other text:\n{self.form(inputs).shown()}\n"
             f"where {worst} means{low}, and {best} means{high}."
@@ -342,15 +354,17 @@ class Annotator(Evaluator):
         focus: Focus,
         **call: Unpack[Call],
     ) -> dspy.Prediction:
-        """Return `annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`.
+        """Return `annotation` (the errors, not grounded yet), `label`, and `score` and `percent`, the same in [0, 100].
 
         Raises:
             Unreadable: For an answer without an overall label.
             CallError: For a failed call.
         """
-        return await self.predict.acall(
+        prediction = await self.predict.acall(
             **self.inputs(Item(output, source, context, reference), focus), **call
         )
+        prediction.score = prediction.percent
+        return prediction
 
 
 class MergePredict(JudgePredict):

@@ -155,6 +155,18 @@ class OpeNLGauge(OneAspect):
         leave_aside: str = option(
             "", "What is not to be considered; empty takes the library's."
         )
+        own_rules: str = option(
+            "",
+            "Rules of annotation for this aspect, one a line, after the general ones; empty takes the library's.",
+            added=True,
+            max_length=4000,
+        )
+        own_steps: str = option(
+            "",
+            "Steps of annotation for this aspect, one a line, in place of the general ones; empty takes the library's.",
+            added=True,
+            max_length=4000,
+        )
         annotators: Annotated[tuple[Member, ...], BeforeValidator(_members)] = option(
             (),
             "Models of the ensemble, MODEL or MODEL@TEMPERATURE; without any, the judge's own model annotates alone.",
@@ -226,9 +238,12 @@ class OpeNLGauge(OneAspect):
     def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
         """Return the library's words for the aspect's ends and exclusions."""
         return {
+            **super().aspect_options(aspect, task),
             "low": aspect.low,
             "high": aspect.high,
             "leave_aside": ", ".join(aspect.leave_aside),
+            "own_rules": "\n".join(aspect.rules),
+            "own_steps": "\n".join(aspect.steps),
         }
 
     @classmethod
@@ -388,6 +403,8 @@ class OpeNLGauge(OneAspect):
             self.options.low,
             self.options.high,
             self.options.leave_aside,
+            self.options.own_rules,
+            self.options.own_steps,
         )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:

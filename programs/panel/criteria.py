@@ -8,7 +8,7 @@ from typing import Any, Self
 from judgesmith.errors import OptionError
 from judgesmith.parts import option
 from judgesmith.programs.active_critic.task import Inference, Inquiry
-from judgesmith.programs.aspects import Aspect
+from judgesmith.programs.aspects import GENERAL, Aspect, aspects
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.one_aspect import OneAspect
 from judgesmith.signatures.values import Criterion
@@ -20,8 +20,8 @@ class LearnsCriteria(OneAspect):
     class Options(OneAspect.Options):
         infer: bool = option(
             False,
-            "Learn from the labels first by which criteria people judged, as active-critic does: calls once, none a "
-            "row. Every member then judges by them.",
+            "Learn from the labels first by which criteria people judged, as active-critic does, and what the task is "
+            "where nothing says it: calls once, none a row. Every member then judges by them.",
             added=True,
         )
 
@@ -58,14 +58,21 @@ class LearnsCriteria(OneAspect):
         """Return what is to be learnt, until it is."""
         if not self.options.infer:
             return None
-        return Inquiry(self.options.aspect, described=not self.knowledge.description)
+        return Inquiry(self.options.aspect, described=not self._described)
 
     def learn(self, inferred: Inference, lm: LanguageModel) -> None:
         """Judge by what was inferred; where no criterion could be read, the aspect's definition stays."""
         knowledge = self.knowledge
-        knowledge.description = knowledge.description or inferred.description
+        if inferred.description and not self._described:
+            knowledge.description = inferred.description
         knowledge.criteria = inferred.criteria or knowledge.criteria
         self.choose(infer=False)
+
+    @property
+    def _described(self) -> bool:
+        """Whether the task is described; what the library says of any text describes none."""
+        general = self.described(aspects().tasks[GENERAL])
+        return self.knowledge.description not in ("", general)
 
     def without_inferred(self) -> Self | None:
         """Return None: no judge without the inferred words is tried."""

@@ -88,7 +88,11 @@ class Decisions(OneAspect):
             "reference": item.reference,
             "output": item.output,
         }
-        state = {name: disarm(text) for name, text in texts.items() if text}
+        state = {
+            name: disarm(text)
+            for name, text in texts.items()
+            if text and name not in self.hidden
+        }
         return [
             {"role": "system", "content": json.dumps(self.questions())},
             {"role": "user", "content": json.dumps(state, ensure_ascii=False)},

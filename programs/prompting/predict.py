@@ -34,9 +34,12 @@ from judgesmith.programs.prompting.demonstrations import labelled, traced
 from judgesmith.programs.prompting.layouts import Layout, Read, judges_row, unmarked
 from judgesmith.programs.prompting.saved import (
     SavedPredictor,
+    flat,
+    from_stock,
     saved_predictor,
     signature_hash,
 )
+from judgesmith.programs.prompting.training import refuse_training
 from judgesmith.signatures.values import Item, Scale, Usage, Verdict
 
 #: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for
@@ -96,7 +99,12 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     """
 
     signature: Any  # a subclass of dspy.Signature
-    demos: list[Any]
+    #: Whether it judges the output, and does not write one.
+    judges = True
+    #: Texts of the row and of demonstrations that its prompts leave out.
+    hides: tuple[str, ...] = ()
+    #: Whether no judge holds it: then no one else knows the scale of human scores in its demonstrations.
+    alone = False
 
     def __init__(self, signature: type[dspy.Signature], layout: Layout) -> None:
         super().__init__(signature)
@@ -105,15 +113,32 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         self.scale: Scale | None = None
         self._beginnings = Beginnings()
 
+    @property
+    def demos(self) -> list[Any]:
+        """Return its demonstrations."""
+        return self._demos
+
+    @demos.setter
+    def demos(self, demos: list[Any]) -> None:
+        """Take demonstrations.
+
+        Raises:
+            OptionError: As `settle` does, while an optimizer compiles it alone: `compile` then fails with the reason,
+                and not a call within it.
+        """
+        for demo in demos if self.alone else ():
+            self.shown(demo)
+        self._demos = demos
+
     def settle(self) -> None:
         """Bring demonstrations that DSPy's optimizers gave it into the prompts' form; those with nothing to show go.
 
         Raises:
             OptionError: For a human score on an unknown scale.
         """
-        demos: list[Any] = self.demos
+        demos = self._demos
         if not all(map(self._settled, demos)):
-            self.demos = [
+            self._demos = [
                 shown for shown in map(self.shown, demos) if shown is not None
             ]
 
@@ -157,6 +182,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         """
         with row_context.under(Item("", group=group)):
             demos = self.demos_for(inputs)
+            if self.hides:
+                nothing = dict.fromkeys(self.hides, "")
+                inputs = {**inputs, **nothing}
+                demos = [{**demo, **nothing} for demo in demos]
             return self.layout.messages(self.signature, demos, inputs, self._beginnings)
 
     async def ask(
@@ -205,7 +234,12 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         trace = dspy.settings.trace
         # The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
         if trace is not None and trace is not main_thread_config["trace"]:
-            trace.append((self, dict(inputs), prediction))
+            # DSPy's adapters, which lay steps out for training, take a list for one of texts.
+            held = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in inputs.items()
+            }
+            trace.append((self, held, prediction))
         return prediction
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
@@ -298,11 +332,19 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         self.demos = saved.demonstrations()
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
-        """Instructions and demonstrations as JSON values: no model, no settings."""
+        """Instructions and demonstrations as JSON values, which a stock `dspy.Predict` of its signature loads, too.
+
+        They hold no model and no settings.
+        """
         self.settle()
+        saved = saved_predictor(self.signature, self.demos)
         return {
-            **saved_predictor(self.signature, self.demos),
-            "fields": signature_hash(self.signature),
+            "traces": [],
+            "train": [],
+            "demos": [flat(demo) for demo in saved["demos"]],
+            "signature": self.signature.dump_state(),
+            "lm": None,
+            "digest": signature_hash(self.signature),
         }
 
     def load_state(
@@ -315,9 +357,9 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         """
         try:
             saved = SavedPredictor.model_validate_json(
-                json.dumps(state, allow_nan=False)
+                json.dumps(from_stock(state), allow_nan=False)
             )
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             problem = " ".join(str(error).split())[:200]
             raise ArtifactError(
                 f"this is not a state of a judge's predictor: {problem}"
@@ -337,6 +379,9 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         memo[id(self)] = copied
         copied.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return copied
+
+
+refuse_training(JudgePredict)
 
 
 def called(lm: Any) -> LanguageModel:
@@ -373,7 +418,44 @@ class Call(TypedDict, total=False):
     lm: Any
 
 
-class Evaluator(Quiet):
+class Compilable(Quiet):
+    """A module that DSPy's optimizers take as it is: an evaluator, or a method of judging."""
+
+    @property
+    def scale(self) -> Scale | None:
+        """Return the scale of human scores in rows that DSPy's optimizers show it, None for percents."""
+        return next(
+            (p.scale for p in self.predictors() if isinstance(p, JudgePredict)), None
+        )
+
+    @scale.setter
+    def scale(self, scale: Scale | None) -> None:
+        for predictor in self.predictors():
+            if isinstance(predictor, JudgePredict):
+                predictor.scale = scale
+
+    def reset_copy(self) -> Self:
+        """Return a copy without demonstrations, which optimizers begin with: see `JudgePredict.demos`."""
+        copied = super().reset_copy()
+        for predictor in copied.predictors():
+            if isinstance(predictor, JudgePredict):
+                predictor.alone = True
+        return copied
+
+    def dump_state(self, json_mode: bool = True) -> Any:
+        """Return DSPy's state.
+
+        Raises:
+            ArtifactError: For a module whose `forward` an optimizer replaced.
+        """
+        if "forward" in vars(self):
+            raise ArtifactError(
+                "its `forward` was replaced (KNNFewShot does so), which a file cannot hold"
+            )
+        return super().dump_state(json_mode=json_mode)
+
+
+class Evaluator(Compilable):
     """A subclass says what it takes and gives in `aforward`; `forward` is that, called synchronously.
 
     Judges call their evaluators through `acall`, so that DSPy's callbacks, history and usage show the tree. Alone, an
@@ -394,28 +476,3 @@ class Evaluator(Quiet):
     async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction:
         """Do the evaluator's work."""
         raise NotImplementedError
-
-    @property
-    def scale(self) -> Scale | None:
-        """Return the scale of human scores in rows that DSPy's optimizers show it, None for percents."""
-        return next(
-            (p.scale for p in self.predictors() if isinstance(p, JudgePredict)), None
-        )
-
-    @scale.setter
-    def scale(self, scale: Scale | None) -> None:
-        for predictor in self.predictors():
-            if isinstance(predictor, JudgePredict):
-                predictor.scale = scale
-
-    def dump_state(self, json_mode: bool = True) -> Any:
-        """Return DSPy's state.
-
-        Raises:
-            ArtifactError: For an evaluator whose `forward` an optimizer replaced.
-        """
-        if "forward" in vars(self):
-            raise ArtifactError(
-                "its `forward` was replaced (KNNFewShot does so), which a file cannot hold"
-            )
-        return super().dump_state(json_mode=json_mode)

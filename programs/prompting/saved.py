@@ -22,6 +22,8 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 Compared = Literal["better", "worse", "similar"]
 #: Inputs that are the same for every row: they go into the system message.
 SHARED = ("task", "aspect", "criteria")
+#: The keys of a state in DSPy's form.
+STOCK = {"traces", "train", "demos", "signature", "lm", "fields", "digest"}
 #: Demonstrations of a predictor at most.
 MOST_DEMOS = 256
 
@@ -130,10 +132,14 @@ def from_stock(state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a state of DSPy's form, as `JudgePredict.dump_state` gives it, as `SavedPredictor` reads it.
 
     Raises:
-        KeyError, TypeError: For another form.
+        KeyError, TypeError, ValueError: For another form, and for one that names a model.
     """
     if "signature" not in state:
         return state
+    if others := {*state} - STOCK:
+        raise ValueError(f"unknown key {min(others)!r}")
+    if state["lm"] is not None or state.get("fields"):
+        raise ValueError("it names a model, or thresholds of decisions")
     demos = []
     for demo in state["demos"]:
         own = {n: value for n, value in demo.items() if n in SavedDemo.model_fields}

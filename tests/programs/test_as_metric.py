@@ -1,5 +1,7 @@
 """A judge as a DSPy metric: 0 to 1, a bool while bootstrapping, feedback for GEPA; a failure is no bad text."""
 
+from typing import Any
+
 import dspy
 import pytest
 from parrot import Forward
@@ -47,6 +49,24 @@ def test_a_score_a_bool_or_feedback_as_dspy_asks() -> None:
         ).score
         == 75
     )
+
+
+def test_feedback_of_a_number_alone_has_reasons_that_are_asked_for() -> None:
+    asked = []
+
+    def answer(messages: Any) -> str:
+        asked.append(messages[0]["content"])
+        explains = "explain to the writer" in asked[-1]
+        return "The output is too short." if explains else "Score: 75"
+
+    method = js.DirectScorer("fluency", reading="said")
+    judge = js.Judge(method, lm=Forward(answer), scale=js.Scale(1, 5))
+    metric = as_metric(judge, source="question", output="answer")
+    assert metric(ROW, SAID) == pytest.approx(0.75)
+    assert len(asked) == 1  # a score alone needs no reason
+    told = metric(ROW, SAID, [], "answer", [])
+    assert told.feedback.startswith("Score 4 on a scale of 1..5.\n")
+    assert told.feedback.endswith("The output is too short.")
 
 
 def test_a_failed_call_is_no_bad_answer() -> None:

@@ -40,6 +40,7 @@ OPTIONS = [
 #: Values of options whose type does not say what they may be.
 OTHERS: dict[str, Any] = {
     "family": "dialogue",
+    "material": "context",
     "annotators": ["openai/a@0.5"],
     "kinds": ["likelihood"],
     "signals": ["gpt4=1..5"],
@@ -164,6 +165,7 @@ def test_options_are_chosen_together_and_checked() -> None:
     assert method.settings() == {
         "kind": "direct",
         "aspect": "fluency",
+        "material": "output",
         "reading": "expected",
     }
     with pytest.raises(

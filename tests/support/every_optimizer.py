@@ -1,4 +1,4 @@
-"""DSPy's optimizers on the evaluators alone, on every judge and on a parent program.
+"""DSPy's optimizers on the evaluators and the methods alone, on every judge and on a parent program.
 
     python tests/support/every_optimizer.py    # writes the table
 
@@ -20,15 +20,21 @@ from typing import Any, ClassVar
 
 import dspy
 import numpy as np
+from dspy.experimental import ReAnchor
 from dspy.teleprompt import (
     COPRO,
     SIMBA,
+    AvatarOptimizer,
     BetterTogether,
+    BootstrapFewShotWithOptuna,
     BootstrapFinetune,
     Ensemble,
+    InferRules,
     KNNFewShot,
     MIPROv2,
 )
+from dspy.teleprompt.grpo import GRPO
+from dspy.teleprompt.signature_opt import SignatureOptimizer
 from judges import JUDGES, PROMPTED
 
 import judgesmith as js
@@ -36,6 +42,7 @@ from judgesmith.programs import loading
 from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, OverallScorer
 from judgesmith.programs.active_critic.task import Labelled, TaskInference
 from judgesmith.programs.comparing.comparison import PairwiseComparer
+from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.openlgauge.annotation import (
     AnnotationLayout,
@@ -74,6 +81,11 @@ def rows(
 
 def of_judge(kind: str) -> Subject:
     return Subject(lambda: JUDGES[kind](scale=js.Scale(1, 5)), rows(rating=rating))
+
+
+def of_method(kind: str) -> Subject:
+    """A method without a judge, as a user makes it."""
+    return Subject(lambda: JUDGES[kind]().method, rows(rating=rating))
 
 
 def rating(number: int) -> int:
@@ -162,6 +174,16 @@ EVALUATORS: dict[str, Subject] = {
             examples=labelled,
             description=lambda _: "Notices about halls are judged.",
             inputs=("examples",),
+        ),
+        scale=False,
+    ),
+    "reference writer": Subject(
+        ReferenceWriter,
+        rows(
+            rating=rating,
+            target=lambda _: Target(levels=1, words=9),
+            level=lambda _: 1,
+            inputs=("source", "target"),
         ),
         scale=False,
     ),
@@ -265,11 +287,45 @@ def together(subject: Subject, module: Any, lm: Any) -> Any:
 
 
 def finetune(subject: Subject, module: Any, lm: Any) -> Any:
-    module.set_lm(lm)
-    with dspy.context(experimental=True):
-        return BootstrapFinetune(good, num_threads=1).compile(
-            module, trainset=subject.rows
-        )
+    return BootstrapFinetune(good, num_threads=1).compile(module, trainset=subject.rows)
+
+
+def grpo(subject: Subject, module: Any, lm: Any) -> Any:
+    return GRPO(good, num_threads=1, exclude_demos=True).compile(
+        module, trainset=subject.rows
+    )
+
+
+def signature_optimizer(subject: Subject, module: Any, lm: Any) -> Any:
+    search = SignatureOptimizer(prompt_model=lm, metric=good, breadth=2, depth=1)
+    return search.compile(
+        module,
+        devset=subject.rows,
+        eval_kwargs={"num_threads": 1, "display_progress": False},
+    )
+
+
+def with_optuna(subject: Subject, module: Any, lm: Any) -> Any:
+    search = BootstrapFewShotWithOptuna(
+        good, num_candidate_programs=2, max_bootstrapped_demos=2, num_threads=1
+    )
+    return search.compile(
+        module, max_demos=2, trainset=subject.rows, valset=subject.rows
+    )
+
+
+def infer_rules(subject: Subject, module: Any, lm: Any) -> Any:
+    search = InferRules(num_candidates=1, num_rules=2, num_threads=1, metric=good)
+    return search.compile(module, trainset=subject.rows, valset=subject.rows)
+
+
+def reanchor(subject: Subject, module: Any, lm: Any) -> Any:
+    search = ReAnchor(good, num_threads=1, require_cache=False)
+    return search.compile(module, trainset=subject.rows)
+
+
+def avatar(subject: Subject, module: Any, lm: Any) -> Any:
+    return AvatarOptimizer(metric=good).compile(module, trainset=subject.rows)
 
 
 def ensemble(subject: Subject, module: Any, lm: Any) -> Any:
@@ -299,7 +355,13 @@ OPTIMIZERS: dict[str, Callable[[Subject, Any, Any], Any]] = {
     ).compile(module),
     "Ensemble": ensemble,
     "BetterTogether": together,
+    "BootstrapFewShotWithOptuna": with_optuna,
+    "InferRules": infer_rules,
+    "SignatureOptimizer": signature_optimizer,
+    "ReAnchor": reanchor,
     "BootstrapFinetune": finetune,
+    "GRPO": grpo,
+    "AvatarOptimizer": avatar,
 }
 #: Those that give demonstrations.
 SHOWING = (
@@ -311,7 +373,7 @@ SHOWING = (
         "KNNFewShot",
         "Ensemble",
     ),
-    "BetterTogether",
+    *("BetterTogether", "BootstrapFewShotWithOptuna", "InferRules"),
 )
 
 
@@ -442,12 +504,16 @@ def table(cells: dict[tuple[str, str], Cell]) -> str:
 @cache
 def found(subject: str, optimizer: str) -> Cell:
     """The cell of the table."""
-    module = EVALUATORS.get(subject) or of_judge(subject)
+    kind = subject.removeprefix(METHOD)
+    make = of_judge if kind == subject else of_method
+    module = EVALUATORS.get(subject) or make(kind)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         return cell(module, optimizer)
 
 
 SUBJECTS = [*EVALUATORS, *PROMPTED]
+#: Before the kind of a method that no judge holds.
+METHOD = "method "
 
 
 def with_table(text: str) -> str:

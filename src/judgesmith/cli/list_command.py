@@ -86,18 +86,25 @@ class List(Command, Json):
         if self.name is not None:
             self._part(registry, self.name)
             return
-        parts = registry.parts().items()
+        # Optimizers have those of other libraries, too.
+        every = getattr(registry, "every", registry.parts)
+        parts = every().items()
+        refused: Mapping[str, str] = getattr(registry, "refused", dict)()
         if self.as_json:
             print_json(
                 {
                     "parts": [_facts(*item) for item in parts],
+                    "refused": refused,
                     "broken": registry.broken,
                 }
             )
             return
         _print_table(
             ("name", "what it is", "paper"),
-            [(name, part.about, _paper(part)) for name, part in parts],
+            [
+                *((name, part.about, _paper(part)) for name, part in parts),
+                *((name, f"no: {reason}", "") for name, reason in refused.items()),
+            ],
         )
         for name, problem in registry.broken.items():
             err.print(

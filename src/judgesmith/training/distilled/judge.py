@@ -18,7 +18,7 @@ from judgesmith import parts
 from judgesmith.errors import ModelError
 from judgesmith.parts import option
 from judgesmith.programs.active_critic.scoring import OverallScorer, TaskContext
-from judgesmith.programs.aspects import Aspect
+from judgesmith.programs.aspects import Aspect, Task
 from judgesmith.programs.models.files import file_sha256
 from judgesmith.programs.models.lm import LanguageModel, with_adapter
 from judgesmith.programs.models.transport import Message
@@ -81,6 +81,11 @@ class Distilled(OneAspect):
         )
 
     options: Options
+
+    @classmethod
+    def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
+        """Return that prompts show everything, as those do that it is trained on."""
+        return {"material": "all"}
 
     class Fitted(parts.Options):
         """The trained student; None before training."""
