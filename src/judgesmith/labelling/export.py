@@ -86,15 +86,17 @@ def _label(
     if len(task.aspects) < 2:
         reasons = next(iter(reasons.values()), None)
     who |= {WHY: reasons} if reasons else {}
-    if task.kind == "preference":
-        return who | {"winner": _WINNERS[answer["preference"]]}
-    if task.kind in ("score", "category", "binary"):
-        return who | {
-            score_column(task, question): words.get(value, value)
-            for question, value in answer.items()
-            if question != WHY
-        }
-    assert_never(task.kind)
+    match task.kind:
+        case "preference":
+            return who | {"winner": _WINNERS[answer["preference"]]}
+        case "score" | "category" | "binary":
+            return who | {
+                score_column(task, question): words.get(value, value)
+                for question, value in answer.items()
+                if question != WHY
+            }
+        case never:
+            assert_never(never)
 
 
 def score_column(task: Task, question: str) -> str:

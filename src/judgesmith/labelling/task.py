@@ -181,29 +181,29 @@ class Task:
     @property
     def questions(self) -> tuple[Question, ...]:
         """The questions about a row; none if errors are marked in the text."""
-        if self.kind == "spans":
-            return ()
-        if self.kind == "preference":
-            labels = {"b": "B is better", "tie": "Equally good", "a": "A is better"}
-            sides = tuple(
-                Choice(side, label, side[0]) for side, label in labels.items()
-            )
-            return (
-                Question("preference", self._text("Which output is better?"), sides),
-            )
-        if self.kind == "score":
-            low, high = self.scale
-            text = f"{low:g} is the worst, {high:g} the best."
-            text = (
-                text
-                if len(self.aspects) > 1
-                else self._text(f"How good is the output? {text}")
-            )
-            return self._of_aspects(_scale(self.kind, text, float(low), float(high)))
-        if self.kind in ("category", "binary"):
-            text = self._text("How good is the output?")
-            return self._of_aspects(Question(self.kind, text, self._words()))
-        assert_never(self.kind)
+        match self.kind:
+            case "spans":
+                return ()
+            case "preference":
+                sides = (
+                    Choice("b", "B is better", "b"),
+                    Choice("tie", "Equally good", "t"),
+                    Choice("a", "A is better", "a"),
+                )
+                text = self._text("Which output is better?")
+                return (Question("preference", text, sides),)
+            case "score":
+                low, high = self.scale
+                ends = f"{low:g} is the worst, {high:g} the best."
+                if len(self.aspects) < 2:
+                    ends = self._text(f"How good is the output? {ends}")
+                scale = _scale(self.kind, ends, float(low), float(high))
+                return self._of_aspects(scale)
+            case "category" | "binary":
+                text = self._text("How good is the output?")
+                return self._of_aspects(Question(self.kind, text, self._words()))
+            case never:
+                assert_never(never)
 
     def _words(self) -> tuple[Choice, ...]:
         """Return the categories as answers by digits; fail and pass by their letters, where none are named."""
