@@ -71,6 +71,8 @@ _COMMON_SCALES = (
 )
 _RARE_SCALES = ((1.0, 3.0), (1.0, 6.0))
 _MANY_ROWS = 30
+#: Roles of human ratings, and rows by which the columns of a file are known.
+_RATINGS, _HEAD = ("score", "scores", "rater_score", "winner"), 1000
 #: Up to here sums, differences and squares of scores are finite, and differences of 0.001 are kept.
 LARGEST_SCORE = 1e12
 #: The aspect of labels that have the scores of several, in percent, and their mean as this one.
@@ -89,8 +91,9 @@ class Account:
     """Every row of a file, as a label or as `skipped` with its reason.
 
     rows: in the file, `labelled` of them with a rating that was taken. skipped: (row from 1, reason). raters: how many
-    people rated. columns: role -> column. unused: columns with texts that play no role. scale_from: where the scale
-    stands, None where it was given or inferred.
+    people rated. columns: role -> column, in words. unused: columns with texts that play no role. scale_from: where the
+    scale stands, None where it was given or inferred. roles: the columns as `--columns` takes them, those of several
+    raters apart.
     """
 
     rows: int
@@ -100,6 +103,7 @@ class Account:
     columns: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
     scale_from: str | None = None
+    roles: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
     def reasons(self) -> dict[str, list[int]]:
         """Return the skipped rows by reason."""
@@ -739,30 +743,40 @@ def unusual(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {role: name for role, name in columns.items() if not _says(role, name)}
 
 
-def columns_of(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns (role -> name) of the labels that a saved judge was compiled from."""
-    return dict((provenance.get("labels") or {}).get("columns") or {})
-
-
 def _says(role: str, name: Any) -> bool:
-    return isinstance(name, str) and any(_plain(name) in tier for tier in ROLES[role])
+    # Which ratings a judge goes by is said always: beside a `rating` there may be a `score`.
+    return (
+        role not in _RATINGS
+        and isinstance(name, str)
+        and any(_plain(name) in tier for tier in ROLES[role])
+    )
 
 
 def remembered(
     records: Sequence[Mapping[str, Any]], columns: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the columns that the user named, and for other roles those that `score` read its rows by."""
-    first = records[0] if records else {}
-    verdict = parsed(first.get("verdict"))
-    recorded = parsed(
+    chosen = dict(columns or {})
+    recorded = scored_by(records[0]) if records else {}
+    names = set(chain.from_iterable(records[:_HEAD]))
+    if set(_RATINGS) & set(chosen):  # other ratings than those of the judge
+        recorded = {r: name for r, name in recorded.items() if r not in _RATINGS}
+    return {
+        role: name
+        for role, name in recorded.items()
+        if role in ROLES and names.issuperset([name] if isinstance(name, str) else name)
+    } | chosen
+
+
+def scored_by(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the columns (role -> names) by which a row was scored; nothing for a row that was not."""
+    verdict = parsed(record.get("verdict"))
+    columns = parsed(
         verdict.get("columns")
         if isinstance(verdict, Mapping)
-        else first.get("judge_columns")
+        else record.get("judge_columns")
     )
-    own = recorded.items() if isinstance(recorded, Mapping) else ()
-    return {role: name for role, name in own if role in ROLES and name in first} | dict(
-        columns or {}
-    )
+    return columns if isinstance(columns, Mapping) else {}
 
 
 def _of_machines(names: Sequence[str]) -> str:

@@ -57,7 +57,17 @@ _Rated: TypeAlias = tuple[int, Row, str | None]
 
 _SHOWN = 5  # problems in one message
 #: What a comparison has beside what it is about, of people's files and of those that `judgesmith score` writes.
-_BESIDE = ("output", "score", "system", "id", "verdict", "judge", "asked", "seen")
+_BESIDE = (
+    "output",
+    "score",
+    "system",
+    "id",
+    "verdict",
+    "judge",
+    "asked",
+    "seen",
+    "resembles",
+)
 #: Words before the total or mean below a column of ratings.
 _TOTALS = word_set(
     "total sum average avg mean median ø summe gesamt mittelwert durchschnitt mittel somme moyenne promedio suma "
@@ -741,8 +751,12 @@ class Sheet:
 
     def _account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
         """Return how many rows were read, and why others were skipped."""
-        columns = dict(roles.texts)
+        columns, named = dict(roles.texts), dict[str, str | tuple[str, ...]]()
         score, raters = roles.aspects.get(aspect, (roles.objects, ()))
+        if raters:
+            named["rater_score"] = raters
+        if score is not None:
+            named["scores" if score == roles.objects else "score"] = score
         if self.pairs is not None:
             columns = {
                 role: name
@@ -751,6 +765,12 @@ class Sheet:
             }
             columns |= {"output": " | ".join(self.pairs.outputs)}
             score = self.pairs.winner or self.pairs.outputs[0]
+            named = dict(zip(("output_a", "output_b"), self.pairs.outputs, strict=True))
+            if self.pairs.winner is not None:
+                named["winner"] = self.pairs.winner
+        named = {**columns, **named}
+        if self.pairs is not None:
+            del named["output"]
         columns["score"] = ", ".join([*([score] if score else []), *raters])
         used = {
             *roles.texts.values(),
@@ -773,6 +793,7 @@ class Sheet:
             columns,
             unused,
             scale_from,
+            named,
         )
 
 

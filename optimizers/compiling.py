@@ -46,7 +46,7 @@ from judgesmith.optimizers.examples import (
     score_rows,
     teachable,
 )
-from judgesmith.optimizers.findings import Findings, Measured, origin_of
+from judgesmith.optimizers.findings import Findings, Measured, contract_of, origin_of
 from judgesmith.optimizers.fitting.folds import folds
 from judgesmith.optimizers.fitting.outcome import cheapest, fit_decision, fit_preference
 from judgesmith.optimizers.fitting.weights import Training, refine
@@ -529,7 +529,7 @@ class Compiler:
             )
         if self.options.max_cost is not None:
             check_priced(lm, self.teacher or lm)
-        _refuse_unsavable(judge, labels)
+        _refuse_unsavable(judge, labels, lm)
 
     def objective(self, labels: Labels) -> Objective:
         """Return the objective that is maximised: the requested one, or the default for this kind of labels.
@@ -934,8 +934,9 @@ class Compiler:
     def _student(self, judge: Judge, labels: Labels, lm: LanguageModel) -> Judge:
         """A copy that has met these rows, and has learnt nothing."""
         scale = Scale(*labels.scale)
-        student = judge.with_(lm=lm, outcome=Outcome(scale, judge.outcome.calibration))
+        student = judge.with_(outcome=Outcome(scale, judge.outcome.calibration))
         student.provenance = {}
+        student.set_lm(lm)
         items = list(map(item_of, examples_of(labels, judge)))
         student.method.meet(
             "" if labels.aspect in OVERALL else labels.aspect, items, lm
@@ -1220,7 +1221,7 @@ def _refuse_unscored(labels: Labels) -> None:
         )
 
 
-def _refuse_unsavable(judge: Judge, labels: Labels) -> None:
+def _refuse_unsavable(judge: Judge, labels: Labels, lm: LanguageModel) -> None:
     """Check that the compiled judge can be saved, as far as that is known before compiling.
 
     Checked are its words and options, the labels' scale, categories and columns, and the marks of their rows.
@@ -1236,7 +1237,11 @@ def _refuse_unsavable(judge: Judge, labels: Labels) -> None:
     )
     scale, seen = (
         Scale(*labels.scale),
-        {"labels": origin_of(labels), **marks(labels.rows)},
+        {
+            "labels": origin_of(labels),
+            "contract": contract_of(labels, lm),
+            **marks(labels.rows),
+        },
     )
     to_come = judge.with_(
         outcome=replace(judge.outcome, scale=scale, calibration=None, decision=decision)

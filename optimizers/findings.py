@@ -64,7 +64,9 @@ from judgesmith.optimizers.fitting.readings import surface_percents
 from judgesmith.optimizers.levels import LEVELS, Levels, levels_of, system_means
 from judgesmith.optimizers.report import CompileReport, Fitted, FormTrial
 from judgesmith.optimizers.seen import marks
+from judgesmith.programs.contract import Contract, Question
 from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.names import recorded
 from judgesmith.programs.outcome import COVERAGE, Sureness
 from judgesmith.signatures.values import Scale, Usage, Verdict, json_number
 from judgesmith.wording import word_count
@@ -303,6 +305,7 @@ class Findings:
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: version(name) for name in ("judgesmith", "dspy")},
+            "contract": contract_of(self.labels, lm),
             "labels": origin_of(self.labels)
             | {"train": report.train_rows, "heldout": report.heldout_rows},
             "optimizer": optimizer,
@@ -769,8 +772,19 @@ def origin_of(labels: Labels) -> dict[str, Any]:
         "rows": len(labels),
         "fingerprint": labels.fingerprint(),
         "scale": "given" if labels.scale_given else "inferred",
-        "columns": {} if labels.account is None else dict(labels.account.columns),
     }
+
+
+def contract_of(labels: Labels, lm: LanguageModel) -> dict[str, Any]:
+    """Return an artifact's contract: how the labels were read, and the model that was measured on them."""
+    low, high = labels.scale
+    contract = Contract(
+        {} if labels.account is None else labels.account.roles,
+        Question((), labels.kind, (float(low), float(high)), labels.aspect),
+        recorded(lm.name),
+        lm.fingerprint,
+    )
+    return contract.to_dict()
 
 
 def _heldout(part: Measured) -> Judged:

@@ -244,6 +244,11 @@ class CompileReport:
         """True if no held-out row got a score."""
         return self.heldout.reached.failed == self.heldout_rows
 
+    @property
+    def against_people(self) -> bool:
+        """True if the interval of the held-out agreement lies below what chance reaches."""
+        return self.heldout.high < self.heldout.by.chance
+
     def __repr__(self) -> str:
         value, low, high, _ = self.difference
         return (
@@ -399,6 +404,11 @@ class AspectsReport:
     def nothing_scored(self) -> bool:
         """True if there is an aspect of which no held-out row got a score."""
         return any(report.nothing_scored for report in self.aspects.values())
+
+    @property
+    def against_people(self) -> bool:
+        """True if the judge of an aspect runs against people."""
+        return any(report.against_people for report in self.aspects.values())
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ from judgesmith.optimizers.report import (
     notes_by_aspect,
 )
 from judgesmith.parts import nearest
+from judgesmith.programs.contract import RATINGS
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.readings.experience import Experience
@@ -444,7 +445,6 @@ class SeveralCompiler:
         whole = {"created", "seen", "seen_texts", *all_same}
         origin = origin_of(self.rows)
         origin |= {"aspect": WHOLE, "train": 0, "heldout": 0}
-        origin["columns"].pop("score", None)
         cost = dict.fromkeys(("calls", "prompt_tokens", "completion_tokens"), 0)
         seen, texts, aspects = set[str](), set[str](), dict[str, Any]()
         for name, one in of.items():
@@ -457,6 +457,7 @@ class SeveralCompiler:
             aspects[name] = {key: one[key] for key in one if key not in whole}
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "contract": _of_texts(first["contract"]),
             "labels": origin,
             **{name: first[name] for name in all_same},
             "heldout": {"signature": report.signature},
@@ -465,6 +466,14 @@ class SeveralCompiler:
             "seen": sorted(seen),
             "seen_texts": sorted(texts),
         }
+
+
+def _of_texts(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the contract of a judge of several aspects, each of which has its own on human ratings of it."""
+    texts = {
+        role: name for role, name in contract["columns"].items() if role not in RATINGS
+    }
+    return {**contract, "columns": texts, "kind": "", "scale": None, "aspect": WHOLE}
 
 
 def _check(

@@ -41,6 +41,7 @@ from judgesmith.programs.capabilities import (
     fitted_of,
     models_of,
 )
+from judgesmith.programs.contract import Contract, contracts_of
 from judgesmith.programs.method import Method
 from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling
 from judgesmith.programs.models.names import (
@@ -149,7 +150,16 @@ _TRIAL: Any = _shape(
     n=int,
     dropped=str,
 )
+_CONTRACT = _shape(
+    columns=dict[str, str | list[str]],
+    kind=str,
+    scale=Annotated[list[float], Field(min_length=2, max_length=2)],
+    aspect=str,
+    model=str,
+    fingerprint=str,
+)
 _PROVENANCE = _shape(
+    contract=_CONTRACT,
     created=str,
     computed_by=str,
     seen=list[str],
@@ -349,6 +359,22 @@ class Artifact(Scoring, SavedMethod):
             ArtifactError: For an unknown kind, option or prompt form.
         """
         return Parts(self.built(), self.outcome, None, self.provenance)
+
+    @property
+    def contract(self) -> Contract | None:
+        """Return what its agreement rests on, which earlier versions wrote in parts; None without labels."""
+        found = Contract.of(self.provenance)
+        if found is None or "contract" in self.provenance:
+            return found
+        return found.completed(self.outcome, self.lm.model if self.lm else "")
+
+    @property
+    def contracts(self) -> list[Contract]:
+        """Return the contracts of its aspects; of a judge of one that of it, if it was compiled from labels."""
+        several = self.provenance.get("aspects")
+        if isinstance(several, Mapping):
+            return contracts_of(several.values())
+        return [] if self.contract is None else [self.contract]
 
 
 # Writing -------------------------------------------------------------------------------------------------------------

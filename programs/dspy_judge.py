@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs import artifact, pipeline
 from judgesmith.programs.aspects import OVERALL
 from judgesmith.programs.capabilities import locate
+from judgesmith.programs.contract import Contract, unmeasured
 from judgesmith.programs.method import Method, MethodSettings
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.as_dspy import Quiet
@@ -23,6 +25,8 @@ from judgesmith.programs.outcome import Outcome
 from judgesmith.programs.pipeline import as_prediction as as_prediction
 from judgesmith.programs.prompting.predict import called
 from judgesmith.signatures.values import Item, Scale, Verdict
+
+_LOG = logging.getLogger("judgesmith.judges")
 
 
 class JudgeSettings(Parameter):  # type: ignore[misc]
@@ -73,6 +77,8 @@ class DSPyJudge(Quiet):
         self.outcome = outcome if scale is None else replace(outcome, scale=scale)
         self.own_lm: LanguageModel | None = None if lm is None else language_model(lm)
         self.provenance: dict[str, Any] = {}
+        #: The contract of the file that the provenance is of, where an earlier version wrote it.
+        self.earlier: Contract | None = None
         self.report: Any = None
         self.explains = False
         self.settled = JudgeSettings(self)
@@ -238,6 +244,7 @@ class DSPyJudge(Quiet):
             read.outcome,
             read.provenance,
         )
+        self.earlier = read.contract
 
     def _located(self, path: str | Path) -> None:
         locate(self.method, Path(path))
@@ -253,6 +260,8 @@ class DSPyJudge(Quiet):
             lm = self.lm
             await method.prepare(lm)
         verdict, safe = await pipeline.judge_row(method, outcome, item, lm)
+        if moved := self.moved_to(lm):
+            verdict = unmeasured(verdict, moved)
         if explain or self.explains:
             return await pipeline.explained(
                 method, outcome, safe, verdict, lm, self.judges_aspect
@@ -267,6 +276,32 @@ class DSPyJudge(Quiet):
             ModelError: Without any.
         """
         return called(self._chosen_lm)
+
+    def moved_to(self, lm: LanguageModel) -> str:
+        """Return one sentence if a model is another than the judge's agreement was measured with, else ""."""
+        held = self.provenance.get("contract")
+        if not held and "labels" not in self.provenance:
+            return ""
+        if (
+            held and held.get("fingerprint") == lm.fingerprint
+        ):  # as for nearly every row
+            return ""
+        contract = self.contract
+        return "" if contract is None else contract.moved(lm.name, lm.fingerprint)
+
+    @property
+    def contract(self) -> Contract | None:
+        """Return what its agreement with people rests on; None for a judge that was compiled from no labels."""
+        found = Contract.of(self.provenance)
+        if found is None or "contract" in self.provenance:
+            return found
+        return self.earlier or found
+
+    @property
+    def moved(self) -> str:
+        """Return `moved_to` of the judge's own model, "" without one."""
+        own = self.own_lm
+        return "" if own is None else self.moved_to(own)
 
     @property
     def _chosen_lm(self) -> Any:
@@ -298,5 +333,8 @@ def _refuse_pickle(path: str | Path, wanted: bool) -> None:
 def tell_engine(judge: DSPyJudge) -> None:
     """Log, once for each, where another engine computes a judge's own model than when it was compiled."""
     before, lm = str(judge.provenance.get("computed_by") or ""), judge.own_lm
-    if lm is not None:
-        note_engine(lm.name, before, lm.computed_by)
+    if lm is None:
+        return
+    note_engine(lm.name, before, lm.computed_by)
+    if said := judge.moved_to(lm):
+        _LOG.warning("this judge was %s", said)

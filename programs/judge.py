@@ -22,6 +22,7 @@ from typing import Any, final
 from judgesmith.errors import NoScoreError, OptionError
 from judgesmith.programs import pipeline
 from judgesmith.programs.capabilities import RanksDocuments, ranks_documents
+from judgesmith.programs.contract import unmeasured
 from judgesmith.programs.dspy_judge import DSPyJudge
 from judgesmith.programs.method import Method
 from judgesmith.programs.models import engine
@@ -209,14 +210,16 @@ class Judge(DSPyJudge):
         lm = self.lm
         engine.run(self.method.prepare(lm))
         if isinstance(self.method, RanksDocuments):
-            yield from ranked(
+            said = self.moved_to(lm)
+            for verdict in ranked(
                 self.method,
                 self.outcome,
                 rows,
                 lm,
                 concurrency=concurrency,
                 progress=progress,
-            )
+            ):
+                yield unmeasured(verdict, said) if said else verdict
             return
 
         async def one(row: Any) -> Verdict:
@@ -332,8 +335,10 @@ class Judge(DSPyJudge):
     def stated_agreement(self) -> str:
         """Return the signature of its agreement on held-out rows, "" if it was not compiled.
 
-        It may come from a file.
+        It may come from a file. A judge that asks another model than the one that was measured has none.
         """
+        if self.moved:
+            return ""
         heldout = self.provenance.get("heldout")
         return (
             str(heldout.get("signature") or "") if isinstance(heldout, Mapping) else ""

@@ -21,6 +21,7 @@ def build(read: artifact.Artifact, *, lm: LanguageModel | None = None) -> Judge:
     """
     judge = Judge(read.built(), outcome=read.outcome)
     judge.provenance, judge.own_lm = read.provenance, lm
+    judge.earlier = read.contract
     tell_engine(judge)
     return judge
 

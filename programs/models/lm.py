@@ -47,6 +47,7 @@ from judgesmith.programs.models.cache import CallCache
 from judgesmith.programs.models.engine import PerLoop
 from judgesmith.programs.models.failures import Failures
 from judgesmith.programs.models.hanging import Pace, Sends, Usual
+from judgesmith.programs.models.names import qualified
 from judgesmith.programs.models.ollama import check_ollama, is_ollama, ollama_host
 from judgesmith.programs.models.refusals import Denied
 from judgesmith.programs.models.thoughts import spoken
@@ -246,6 +247,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         )
         self.name = name
         self.weights: Path | None = None
+        #: SHA-256 of the model's file, and of an adapter's, where it runs inside this process.
+        self.digest = ""
         self._identity = identity
         self.sampling = sampling
         self.connection = connection or Connection()
@@ -305,6 +308,11 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     def assume(self, able: Capabilities) -> None:
         """Take its capabilities as known instead of probing them."""
         self._capabilities = able
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells the model from others: the SHA-256 of its file, or its name with the provider's."""
+        return self.digest or qualified(self.name)
 
     @property
     def keeps_answers(self) -> bool:
@@ -1206,7 +1214,7 @@ def _embedded(
         identified,
     )
 
-    path, _, model_id = identified(name, adapter)
+    path, digest, model_id = identified(name, adapter)
 
     def served() -> Transport:
         endpoint = embedded(name, adapter)
@@ -1241,5 +1249,5 @@ def _embedded(
         lm = LanguageModel(shown, Choosing(chooser, Lazily(served)), **settings)
         lm.computed_by = chooser.way
         lm.assume(Capabilities(True, True, chooser.system_prompt, True))
-    lm.weights = path
+    lm.weights, lm.digest = path, digest
     return lm

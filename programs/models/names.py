@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated
 
@@ -128,6 +129,26 @@ def recorded(name: str) -> str:
         pass
     provider = re.match(r"[A-Za-z0-9_-]{1,40}[/:]", name)
     return f"{provider[0] if provider else ''}unlisted-{sha256(name.encode('utf-8', 'replace')).hexdigest()[:12]}"
+
+
+@lru_cache(maxsize=256)
+def qualified(name: str) -> str:
+    """Return a served model's name with its provider, by which it is the same model wherever it is served.
+
+    >>> qualified("gpt-4o-mini"), qualified("ollama/llama3.1")
+    ('openai/gpt-4o-mini', 'ollama_chat/llama3.1:latest')
+    """
+    if not name:
+        return name
+    name = recorded(name)
+    provider, slash, model = name.partition("/")
+    if not slash:
+        known = re.match(r"(?P<openai>gpt-|chatgpt-|o\d)|(?P<anthropic>claude-)", name)
+        return name if known is None else f"{known.lastgroup}/{name}"
+    if provider in ("ollama", "ollama_chat"):
+        tag = "" if ":" in model else ":latest"
+        return f"ollama_chat/{model}{tag}"
+    return name
 
 
 def check_listed(names: Iterable[str]) -> None:

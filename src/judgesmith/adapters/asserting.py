@@ -93,7 +93,8 @@ def assert_judged(
         record: called with names and values, as pytest's `record_property`.
 
     Returns:
-        {judge, model, rows, failed, calls, cached_calls, and value, low, high of each statistic}.
+        {judge, model, rows, failed, calls, cached_calls, note, and value, low, high of each statistic}. note: "" unless
+            the model is another than the judge's agreement was measured with.
 
     Raises:
         AssertionError: If a bar is missed, with the reasons and the lowest rows.
@@ -102,6 +103,7 @@ def assert_judged(
         ArtifactError: If the judge cannot be loaded.
         ModelError: If its model cannot be opened.
     """
+    __tracebackhide__ = True
     from judgesmith.programs import artifact, loading
     from judgesmith.programs.judge import Judge
 
@@ -132,6 +134,7 @@ def assert_judged(
     result: dict[str, Any] = {
         "judge": artifact.fingerprint(opened),
         "model": opened.lm.name,
+        "note": opened.moved and f"the judge was {opened.moved}",
         "rows": len(items),
         "failed": len(items) - len(present),
         "calls": spent.calls,
@@ -146,6 +149,8 @@ def assert_judged(
         if result["failed"] > max_failed
     ]
     reasons += [reason for bar in bars for reason in _below(bar, result)]
+    if reasons and result["note"]:
+        reasons.append(result["note"])
     if reasons:
         raise AssertionError(
             "\n".join(map(_line, [*reasons, *_lowest(items, verdicts)]))
@@ -159,6 +164,7 @@ def assert_agreement(
     at_least: str,
     judge: str | Path | None = None,
     human: str | None = None,
+    unseen: bool = True,
     more: Sequence[str] = (),
     record: Record | None = None,
 ) -> dict[str, Any]:
@@ -171,7 +177,8 @@ def assert_agreement(
         rows: a file with human ratings, an output of `judgesmith score`, or bench/NAME.
         at_least: [LEVEL.]COEFFICIENT>=NUMBER.
         judge: a saved judge, which judges the rows now, or a column of scores; found if not given.
-        human: column of human ratings; found if not given.
+        human: column of human ratings; by default those that the judge was compiled from, else found.
+        unseen: leave out the rows that the judge was compiled from, on which agreement says little.
         more: further arguments of `judgesmith evaluate`.
         record: called with names and values, as pytest's `record_property`.
 
@@ -182,6 +189,7 @@ def assert_agreement(
         AssertionError: If the bar is missed, with the gate's reasons.
         JudgesmithError: If `judgesmith evaluate` would fail.
     """
+    __tracebackhide__ = True
     import contextlib
     import io
     import json
@@ -197,6 +205,7 @@ def assert_agreement(
     ]
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
+        words += ["--unseen"] if unseen and "--unseen" not in more else []
         app(["evaluate", str(rows), "--json", *words, *more], standalone_mode=False)
     data: dict[str, Any] = json.loads(output.getvalue())
     _record(data["judges"], record)
@@ -209,7 +218,7 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
     """Yield texts or rows as items; rows by the columns that the judge was compiled from, where they have these."""
     from judgesmith.datasets.formats import is_table, open_table, table_records
     from judgesmith.datasets.loading import iter_rows
-    from judgesmith.datasets.records import ROLES, columns_of, unusual
+    from judgesmith.datasets.records import unusual
     from judgesmith.rows import rows_of
     from judgesmith.signatures.values import Item
 
@@ -223,13 +232,8 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
             if is_table(rows) or all(isinstance(r, Mapping) for r in rows)
             else {}
         )
-    roles = unusual(
-        {
-            role: name
-            for role, name in columns_of(judge.provenance).items()
-            if name in names and role in ROLES
-        }
-    )
+    held = judge.contract
+    roles = {} if held is None else unusual(held.texts_in(names))
     if roles or isinstance(rows, Path):
         yield from (Item.of(row) for row, _ in iter_rows(rows, columns=roles))
     else:

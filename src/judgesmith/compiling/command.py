@@ -201,7 +201,9 @@ def _heldout(value: str | None) -> tuple[float | None, Path | None]:
 def compile_judge(
     run: CompileRun, *, dry_run: bool = False, as_json: bool = False
 ) -> int:
-    """Compile, save and tell; the exit code: 1 where MLflow failed or no held-out row got a score.
+    """Compile, save and tell.
+
+    The exit code is 1 where MLflow failed, no held-out row got a score, or the judge runs against people.
 
     What cannot be written is refused before anything is spent.
     """
@@ -255,7 +257,7 @@ def compile_judge(
             show_report(report, compiled, shown=labels.warnings)
             if compared is not None:
                 compared.run(compiler).tell()
-            tell_saved(run.output)
+            tell_saved(run.output, against=report.against_people)
         if logged is not None and (problem or not as_json):
             tell_logged(logged)
         if report.nothing_scored:
@@ -263,7 +265,8 @@ def compile_judge(
                 "no held-out row got a score: see the notes for the reasons",
                 style="red",
             )
-        return 1 if report.nothing_scored or problem is not None else 0
+        failed = report.nothing_scored or report.against_people
+        return 1 if failed or problem is not None else 0
 
 
 def _dry_run(

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from judgesmith.datasets.loading import FEWEST, read_aspects, read_labels
 from judgesmith.datasets.marks import Kind
@@ -30,6 +30,11 @@ from judgesmith.optimizers.several import SeveralCompiler
 from judgesmith.parts import Options, option, plugin
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.capabilities import InfersTask, models_of
+from judgesmith.programs.contract import (
+    Contract,
+    ratings_of,
+    speaks_of,
+)
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.method import Method
 from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling, is_local
@@ -39,6 +44,7 @@ from judgesmith.programs.readings.bindings.columns import Column as Signal
 from judgesmith.programs.refining import fitted_always
 from judgesmith.programs.registry import methods
 from judgesmith.programs.several.judge import scales_of
+from judgesmith.running.contracts import Held, question_of
 from judgesmith.running.criteria import read_criteria_file
 from judgesmith.running.opening import (
     benchmark_scale,
@@ -47,6 +53,7 @@ from judgesmith.running.opening import (
     expected_seconds,
     open_model,
     open_others,
+    roles_for,
     rows_file,
 )
 from judgesmith.running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
@@ -448,6 +455,10 @@ class CompileRun:
             kind=self.run.kind,
             categories=self.run.categories or self.orders,
         )
+        for aspect, of_aspect in read.items():
+            contract = self._held(aspect)
+            if contract is not None:
+                read[aspect] = self._kept(of_aspect, contract)
         self._check_orders(*read.values())
         labels, held = dict[str, Labels](), dict[str, Labels]()
         for aspect, rated in self._forgetting_each(read).items():
@@ -550,17 +561,68 @@ class CompileRun:
             OptionError: If an option does not fit it.
         """
         name = str(self.labels)
-        labels = read_labels(
-            rows_file(name),
-            aspect=self.aspect,
-            scale=self.scale or benchmark_scale(name, self.aspect),
-            columns=column_roles(self.columns),
-            kind=self.run.kind,
-            categories=self.run.categories or self.orders,
-        ).regrouped(self.run.template_share)
+        labels = self._read(name, self.scale or benchmark_scale(name, self.aspect))
         self._check_orders(labels)
         labels = self._forgetting(labels) if self.run.forget else labels
         return teachable(self._widened(labels))
+
+    def _read(
+        self, name: str, scale: tuple[float, float] | None, aspect: str | None = None
+    ) -> Labels:
+        """Return the labels of a file; those that refine a judge answer the question that it was compiled for.
+
+        Raises:
+            OptionError: If they answer another question than the judge's own labels, with both readings.
+        """
+        path, named = rows_file(name), column_roles(self.columns)
+        aspect, orders = aspect or self.aspect, self.run.categories or self.orders
+        held, kind = self._held(aspect), self.run.kind
+        read = partial(read_labels, path, categories=orders, kind=kind)
+        if held is None or self.start is None:
+            labels = read(aspect=aspect, scale=scale, columns=named)
+            return labels.regrouped(self.run.template_share)
+        columns = roles_for(path, named, self.start)
+        read = partial(read, columns=columns, scale=scale)
+        own = aspect or (
+            None if speaks_of(held.question.aspect, "") else held.question.aspect
+        )
+        words = artifact.read(self.start).decision
+        try:
+            labels = read(aspect=own)
+        except LabelsError:
+            if words is None or orders:
+                labels = read(aspect=aspect)
+            else:  # in the order that it was compiled with
+                labels = read(aspect=own, categories=words.names)
+        labels = self._kept(labels, held)
+        asked = held.question.kind
+        if kind is None and asked and labels.kind != asked:
+            as_before = cast(Kind, asked)
+            labels = read(aspect=labels.aspect, scale=labels.scale, kind=as_before)
+        return labels.regrouped(self.run.template_share)
+
+    def _kept(self, labels: Labels, held: Contract) -> Labels:
+        """Return labels on the scale of the judge to start from, whose question they answer.
+
+        Raises:
+            OptionError: For another question, with both readings.
+        """
+        found = question_of(labels, held.question.scale)
+        chosen = bool(self.aspect or ratings_of(column_roles(self.columns)))
+        judge = "" if self.start is None else self.start.name
+        note = held.check(found, judge=judge, origin=labels.origin, chosen=chosen)
+        notes = labels.warnings
+        if found.scale is not None and found.scale == held.question.scale:
+            notes = tuple(n for n in notes if "the scale was inferred" not in n)
+            labels = replace(labels, scale=found.scale, scale_given=True)
+        return replace(labels, warnings=(*notes, *([note] if note else [])))
+
+    def _held(self, aspect: str | None) -> Contract | None:
+        """Return the contract of the judge to start from, on one of its aspects; None without one."""
+        if self.start is None:
+            return None
+        contracts = artifact.read(self.start).contracts
+        return Held(self.start.name, contracts).on(aspect or "")
 
     def _widened(self, labels: Labels) -> Labels:
         """The labels on a scale that holds the held-out ones, too, where it was inferred."""
@@ -636,14 +698,8 @@ class CompileRun:
         }
 
     def _of_heldout(self, labels: Labels, scale: tuple[float, float] | None) -> Labels:
-        return read_labels(
-            str(self.heldout_file),
-            aspect=labels.aspect if self.aspects else self.aspect or labels.aspect,
-            scale=scale,
-            columns=column_roles(self.columns),
-            kind=self.run.kind,
-            categories=self.run.categories or self.orders,
-        ).regrouped(self.run.template_share)
+        aspect = labels.aspect if self.aspects else self.aspect or labels.aspect
+        return self._read(str(self.heldout_file), scale, aspect)
 
     def _check_orders(self, *every: Labels) -> None:
         """Raise OptionError for an order of words that nothing here has."""

@@ -23,7 +23,8 @@ def compile_aspects(
     A file that cannot be written is refused before any call is sent.
 
     Returns:
-        The exit code: 1 if no held-out row of some aspect got a score, or MLflow did not log the judge; else 0.
+        The exit code: 1 if no held-out row of some aspect got a score, if the judge of one runs against people, or if
+        MLflow did not log the judge; else 0.
     """
     from judgesmith.compiling.telling import (
         tell_labels,
@@ -69,7 +70,7 @@ def compile_aspects(
                 n for of_aspect in several.labels.values() for n in of_aspect.warnings
             ]
             show_aspects(report, shown=notes)
-            tell_saved(run.output)
+            tell_saved(run.output, against=report.against_people)
         failed = logged is not None and logged.error is not None
         if logged is not None and (failed or not as_json):
             tell_logged(logged)
@@ -78,7 +79,7 @@ def compile_aspects(
                 "no held-out row got a score of one aspect: see the notes for the reasons",
                 style="red",
             )
-        return int(report.nothing_scored or failed)
+        return int(report.nothing_scored or report.against_people or failed)
 
 
 def _refuse(run: CompileRun) -> None:

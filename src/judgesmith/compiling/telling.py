@@ -122,11 +122,19 @@ def tell_plan(plan: Plan, lm: LanguageModel, most_calls: int | None) -> None:
         err.print(f"note: {note}", style="dim", markup=False)
 
 
-def tell_saved(path: Path) -> None:
-    """Print where a judge was saved, and the next command."""
-    from judgesmith.running.console import out
+def tell_saved(path: Path, *, against: bool = False) -> None:
+    """Print where a judge was saved, and the next command. against: the judge runs against people."""
+    from judgesmith.running.console import err, out
 
     saved = escape(str(path))
+    if against:
+        out.print(f"\nSaved {saved}, to look at: judgesmith show {saved}")
+        err.print(
+            "It runs against people: do not score with it. Look at the labels and at the ends of signals' scales "
+            "(--signal NAME=WORST..BEST), and compile again",
+            style="red",
+        )
+        return
     out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
 
 

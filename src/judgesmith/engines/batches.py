@@ -12,14 +12,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judgesmith.datasets.records import ROLES, Columns, columns_of
+from judgesmith.datasets.records import Columns
 from judgesmith.errors import ArtifactError, LabelsError, OptionError
 from judgesmith.extras import from_extra
 from judgesmith.optimizers.examples import numbers_of
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.artifact import Artifact
+from judgesmith.programs.contract import Contract
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.models.lm import (
+    Connection,
+    is_absent,
+    is_local,
+    language_model,
+)
 from judgesmith.running.opening import open_artifact, quiet
 from judgesmith.running.plain import json_text
 from judgesmith.signatures.values import Item, Verdict
@@ -162,15 +168,20 @@ class BatchScorer:
                 str(self.judge), self.content, self.lm, self.connection, self.explain
             )
 
+    @property
+    def server(self) -> str:
+        """Return a mark of the served model with its address, which is not kept; "" for one inside the process."""
+        saved = json.loads(self.content)["lm"]
+        name = self.lm or (saved["model"] if saved else "")
+        if not name or is_local(name) or is_absent(name):
+            return ""
+        lm = language_model(name, connection=self.connection)
+        return artifact.digest([lm.name, lm.identity])[:8]
+
     def roles(self, names: Sequence[str]) -> dict[str, str]:
         """Return role -> column, as the judge's labels had them, where these are there, and as they were chosen."""
-        columns = columns_of(json.loads(self.content)["provenance"])
-        known = {
-            role: name
-            for role, name in columns.items()
-            if role in ROLES and name in names
-        }
-        return known | dict(self.columns)
+        held = Contract.of(json.loads(self.content)["provenance"])
+        return ({} if held is None else held.texts_in(names)) | dict(self.columns)
 
 
 def _arrow() -> Any:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 INPUT = "input/rows.parquet"
 #: The folders of a run.
 PARTS = ("done", "rows", "forgotten", "input")
+#: The mark of the model with its address, in run.json.
+SERVER = "server"
 #: Rows by which columns are found, and ids in one message.
 HEAD, SHOWN = 1000, 5
 #: How the names of Ray's lists of ids end whose rows may be half written.
@@ -174,6 +176,7 @@ def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
     mark = {
         "judge": scorer.fingerprint,
         "lm": command.lm,
+        SERVER: scorer.server,
         "--explain": command.explain,
         "--columns": command.columns,
         "--limit": command.limit,
@@ -193,8 +196,14 @@ def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
             "read. Give --overwrite to begin again, or another -o"
         )
     if begun is not None and (
-        other := [name for name in mark if begun.get(name) != mark[name]]
+        other := [name for name in mark if begun.get(name, mark[name]) != mark[name]]
     ):
+        if other[0] == SERVER:
+            raise OptionError(
+                f"{output.name} was scored by the model at another address ({begun[SERVER]}; this is {mark[SERVER]}), "
+                "which is another judge; resume with the address of before (--api-base, or the environment's), give "
+                "another -o, or --overwrite"
+            )
         raise OptionError(
             f"{output.name} was written with {other[0]} {begun.get(other[0])}, this is {mark[other[0]]}; give another "
             "-o, or --overwrite"

@@ -28,6 +28,7 @@ from judgesmith.evaluating.sources import (
     grouped,
     has_column,
     joined_by_id,
+    marked,
     matched,
     own_categories,
     plain_name,
@@ -47,8 +48,10 @@ from judgesmith.evaluating.sources import (
 from judgesmith.optimizers.seen import Seen
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.baselines.metrics import PREFIX, reference_metric
+from judgesmith.programs.contract import ratings_of
 from judgesmith.programs.several.judge import scales_of
 from judgesmith.rows import as_text
+from judgesmith.running.contracts import held_by, held_in
 from judgesmith.running.opening import roles_for, rows_file
 from judgesmith.wording import folded
 
@@ -124,8 +127,12 @@ def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
     specs = specs or _of_results(files)
     joined = Judged(base.origin, grouped(base.rows))
     human = selection.human or _judged_aspects(files, specs)
+    chosen = bool(selection.human or ratings_of(selection.columns or {}))
+    held = held_by(*_judge_files(specs))
+    for file in files if not specs else ():
+        held += held_in(file)
     scored = [spec.column for spec in specs]
-    read_people(joined, base, human, selection.scale, scored)
+    read_people(joined, base, human, selection.scale, scored, held=held, chosen=chosen)
     read_raters(joined, base)
     for spec in specs:
         _judge(joined, files, spec)
@@ -181,8 +188,16 @@ def _mark_seen(joined: Judged, *, unseen: bool) -> None:
     """Find the rows that a saved judge was compiled from, and their near-duplicates; leave them out or note them."""
     seen = Seen(*(artifact.read(path).provenance for path in joined.live.values()))
     for i, row in enumerate(joined.rows):
-        if seen.knows(row.source, row.output):
+        known = seen.recall(row.source, row.output)
+        if known == "row":
             joined.seen.add(i)
+        elif known == "reply":
+            joined.resembling.add(i)
+    if joined.resembling - joined.seen:
+        joined.notes.append(
+            f"{len(joined.resembling - joined.seen)} of the rows have an output that is nearly equal to a labelled one "
+            "of another source (a template's?); they are rows of their own, and stay with --unseen"
+        )
     if unseen:
         _leave_out(joined)
     elif joined.seen:
@@ -278,26 +293,25 @@ def _read(
     unordered = {
         aspect: set(map(folded, marks.unknown))
         for aspect, marks in file.columns.marks.items()
-        if marks.fault
+        if marks.unknown
     }
     if not unordered:
         return file
     orders: dict[str, Sequence[str]] = {}
     for order in decided_orders(file, saved):
         for aspect, words in unordered.items():
-            if set(map(folded, order)) == words:
+            if set(map(folded, order)) >= words:
                 orders[aspect] = order
     return read({**orders, **selection.orders}) if orders else file
 
 
-def decided_orders(file: File, saved: Sequence[Path]) -> list[tuple[str, str]]:
-    """Return the worse and the better word of judges of pass and fail: of saved ones, and of verdicts in a file."""
-    orders = []
+def decided_orders(file: File, saved: Sequence[Path]) -> list[tuple[str, ...]]:
+    """Return the words of judges' decisions, worst first: of saved ones, and of verdicts of pass and fail."""
+    orders = list[tuple[str, ...]]()
     for path in saved:
-        decision = loading.build(artifact.read(path)).outcome.decision
-        if decision is not None and len(decision.names) == 2:
-            worse, better = decision.names
-            orders.append((worse, better))
+        decision = artifact.read(path).decision
+        if decision is not None:
+            orders.append(decision.names)
     words = {}
     for record in file.records:
         verdict = verdict_of(record) or {}
@@ -333,7 +347,9 @@ def _leave_out(joined: Judged) -> None:
     unseen = [i for i in range(len(joined.rows)) if i not in joined.seen]
     if not unseen:
         raise LabelsError(
-            f"{joined.origin}: --unseen leaves no row, since a judge was compiled from every one of them"
+            f"{joined.origin}: --unseen leaves no row, since a judge was compiled from every one of them; rate new "
+            "rows, or compile with `--heldout 0.5`, which keeps half of the rows back. What `judgesmith show JUDGE` "
+            "says of its agreement comes from rows that were held out in turn"
         )
     joined.notes.append(
         f"--unseen: {len(joined.seen)} of {len(joined.rows)} rows were used to compile a judge and are left out"
@@ -346,7 +362,7 @@ def _leave_out(joined: Judged) -> None:
             arrays[aspect] = array[unseen]
     for name, reasons in joined.reasons.items():
         joined.reasons[name] = [reasons[i] for i in unseen]
-    joined.seen = set()
+    joined.seen, joined.resembling = set(), set()
 
 
 # Judges' scores ------------------------------------------------------------------------------------------------------
@@ -510,8 +526,10 @@ def _verdicts(
     reasons = [""] * len(joined.rows)
     for i, j in pairs:
         record = file.records[j]
-        if str(record.get("seen", record.get("judge_seen"))).lower() in ("true", "yes"):
+        if marked(record, "seen"):
             joined.seen.add(i)
+        if marked(record, "resembles"):
+            joined.resembling.add(i)
         reasons[i] = as_text(verdicts[j].get("explanation")) or ""
     joined.judges[name], joined.reasons[name] = {}, reasons
     for own, compared in _compared_with(joined, name, verdicts).items():

@@ -39,6 +39,8 @@ class LiveRun:
     artifact: Path
     model: str
     summary: ScoreSummary
+    moved: str = ""
+    """What is said of a model that was not measured before."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -107,7 +109,10 @@ def judge_live(
                 path, rows = joined.live[judging.name], judging.rows
                 watch.stage(f"judging with {path.name}", len(rows))
                 summary = _judge_rows(joined, judging, watch, limits)
-                runs.append(LiveRun(judging.name, path, judging.judge.lm.name, summary))
+                own = judging.judge
+                runs.append(
+                    LiveRun(judging.name, path, own.lm.name, summary, own.moved)
+                )
     joined.live = {}
     return runs
 

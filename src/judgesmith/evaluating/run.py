@@ -13,6 +13,7 @@ from judgesmith.agreement.coefficients import coefficients
 from judgesmith.agreement.coefficients import decided as of_decisions
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from judgesmith.errors import OptionError
+from judgesmith.evaluating.claims import Claim, claims
 from judgesmith.evaluating.decided import Decided, decisions
 from judgesmith.evaluating.export import agreement_table, check_kind, row_table
 from judgesmith.evaluating.gate import Gate, Gated, check_aspects
@@ -66,6 +67,7 @@ def run(request: EvaluateRequest) -> int:
         categories={aspect: marks.levels for aspect, marks in data.marks.items()},
         decided=data.decided,
         lengths=data.lengths,
+        saved={run.judge for run in live} | data.on_scale,
         options=options,
     )
     gated = Gated.of(gates, lambda gate: gate.judge(result, options.min_coverage))
@@ -83,6 +85,7 @@ def run(request: EvaluateRequest) -> int:
         ),
         list(warnings(people)),
         live,
+        claims(data, live, rounds=options.rounds, seed=options.seed),
     )
     files = _write(request, options, results)
     if request.as_json:
@@ -142,6 +145,7 @@ class _Results:
     beside: Beside
     warnings: Sequence[str]
     live: Sequence[LiveRun]
+    claims: Sequence[Claim] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -149,7 +153,7 @@ class _Results:
         notes = [*self.data.notes, *self.result.notes]
         for decided in self.decided:
             notes += decided.note()
-        return [*notes, *self.warnings]
+        return [*notes, *self.warnings, *map(str, self.claims)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -160,7 +164,10 @@ class _Results:
             "gate": self.gated.to_dict(),
             "decisions": [decided.to_dict() for decided in self.decided],
         }
-        live = {"live": [run.to_dict() for run in self.live]}
+        live = {
+            "live": [run.to_dict() for run in self.live],
+            "claims": [claim.to_dict() for claim in self.claims],
+        }
         return self.result.to_dict() | about | self.beside.to_dict() | live
 
 

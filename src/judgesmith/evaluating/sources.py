@@ -38,6 +38,7 @@ from judgesmith.datasets.sheet import Outputs as File
 from judgesmith.datasets.sheet import refuse_outside
 from judgesmith.errors import LabelsError
 from judgesmith.rows import DERIVED
+from judgesmith.running.contracts import Asked, Held
 from judgesmith.running.opening import rows_file
 from judgesmith.wording import folded, word_count
 
@@ -48,12 +49,17 @@ VERDICTS = ("verdict.score", "judge_score")
 
 @dataclass
 class FileRows:
-    """Rows of one file. seen: places of those that a judge was compiled from."""
+    """Rows of one file.
+
+    seen: places of those that a judge was compiled from. resembling: of those whose output is like a labelled one that
+    was written for another source.
+    """
 
     origin: str
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
+    resembling: set[int] = field(default_factory=set)
 
     @property
     def documents(self) -> list[str]:
@@ -237,16 +243,34 @@ def read_people(
     wanted: Sequence[str],
     scale: tuple[float, float] | None,
     judges: Sequence[str] = (),
+    *,
+    held: Sequence[Held] = (),
+    chosen: bool = False,
 ) -> None:
-    """Read the human ratings wanted into `joined`. judges: columns with judges' scores, which are none of people."""
+    """Read the human ratings wanted into `joined`.
+
+    judges: columns with judges' scores, which are none of people. held: the judges that are compared with them. chosen:
+    the user named their columns.
+
+    Raises:
+        OptionError: If they answer another question than the labels of a judge.
+    """
     in_file = file.aspects()
     joined.notes += file.notes
     if not wanted:
         wanted = _default_ratings(joined, file, in_file, judges)
     if "all" in wanted and "all" not in in_file:
         wanted = in_file
-    for name in dict.fromkeys(wanted):
-        _read_aspect(joined, file, name, in_file, scale)
+    aspects = [
+        name if name in in_file else name.removeprefix("scores.")
+        for name in dict.fromkeys(wanted)
+    ]
+    for name, aspect in zip(dict.fromkeys(wanted), aspects, strict=True):
+        read = human_ratings(file, name, aspect, in_file)
+        asked = Asked(file, aspect, read[2], scale, aspects, chosen)
+        kept, notes = asked.keep(held)
+        joined.notes += (note for note in notes if note not in joined.notes)
+        _read_aspect(joined, file, aspect, read, kept)
 
 
 def _default_ratings(
@@ -292,13 +316,12 @@ def _default_ratings(
 def _read_aspect(
     joined: Judged,
     file: File,
-    name: str,
-    in_file: Sequence[str],
+    aspect: str,
+    read: tuple[Vector, list[tuple[float, ...]], Marks],
     scale: tuple[float, float] | None,
 ) -> None:
-    """Read the human ratings of one aspect, with the ratings of single raters, kind and scale."""
-    aspect = name if name in in_file else name.removeprefix("scores.")
-    values, ratings, marks = human_ratings(file, name, aspect, in_file)
+    """Take the human ratings of one aspect, with the ratings of single raters, kind and scale."""
+    values, ratings, marks = read
     joined.human[aspect], joined.words[aspect] = values, marks
     column = file.columns.column_of(aspect)
     cells = (
@@ -530,6 +553,11 @@ def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if isinstance(name, str) and name.startswith(OF_AN_ASPECT)
     }
     return _cells(record) | ({"aspects": aspects} if aspects else {})
+
+
+def marked(record: Mapping[str, Any], mark: str) -> bool:
+    """Return True if `judgesmith score` gave a row a mark: `seen` or `resembles`, in JSON lines or in a table."""
+    return str(record.get(mark, record.get(f"judge_{mark}"))).lower() in ("true", "yes")
 
 
 def score_column(aspect: str | None, *, nested: bool) -> str:

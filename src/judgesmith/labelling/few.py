@@ -27,6 +27,7 @@ from judgesmith.evaluating.sources import (
     has_column,
     inside,
     joined_by_id,
+    marked,
     places,
     read_cell,
     read_file,
@@ -35,6 +36,9 @@ from judgesmith.evaluating.sources import (
     with_metrics,
 )
 from judgesmith.likeness import folded
+from judgesmith.programs.contract import ratings_of, with_chosen
+from judgesmith.running.contracts import Held, held_in
+from judgesmith.running.opening import names_in, rows_file
 
 
 @dataclass
@@ -49,6 +53,8 @@ class Scored(FileRows):
     human: Vector = field(default_factory=lambda: np.array([]))
     aspect: str = ""
     decisions: tuple[float, float] | None = None
+    held: list[Held] = field(default_factory=list)
+    """What the judge that scored the rows was compiled from."""
 
     def numbers(self, column: str) -> Vector:
         """Return a column of the rows as numbers, NaN where it is empty.
@@ -103,8 +109,7 @@ def read_few(
         aspect=aspect or "",
     )
     for i, record in enumerate(file.records):
-        mark = record.get("seen", record.get("judge_seen"))
-        if str(mark).lower() == "true":
+        if marked(record, "seen"):
             result.seen.add(i)
     for name in judges or _verdict_columns(file):
         _read_judge(result, file, name)
@@ -115,13 +120,28 @@ def read_few(
         )
     if own and kind_of(Path(own[0])) is not None and not has_column(file, own[0]):
         raise LabelsError(f"{own[0]}: no such file; check the path")
+    result.held = [] if judges else held_in(file)
+    chosen = bool(own or aspect or ratings_of(columns or {}))
     if own or (not files and labels_needed):
         named = own[0] if own else aspect
-        result.human = _people(result, file, named)
+        result.human = _people(result, file, named, chosen=chosen)
     for name in files:
-        labels = read_file(name, columns, texts_needed=False, orders=orders or {})
-        _join_labels(result, file, labels, aspect)
+        roles = _roles_of(name, result.held, columns)
+        labels = read_file(name, roles, texts_needed=False, orders=orders or {})
+        _join_labels(result, file, labels, aspect, chosen=chosen)
     return result
+
+
+def _roles_of(
+    name: str, held: Sequence[Held], columns: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the columns of a file of labels: as the user named them, else as the judge was compiled from them."""
+    known: dict[str, Any] = {}
+    if held:
+        names = names_in(rows_file(name))
+        for contract in held[0].contracts:
+            known |= contract.columns_in(names)
+    return with_chosen(known, columns or {})
 
 
 def _verdict_columns(file: File) -> list[str]:
@@ -147,9 +167,11 @@ def _read_judge(result: Scored, file: File, name: str) -> None:
         result.notes.append(f"{name} is read as {reading}")
 
 
-def _join_labels(result: Scored, file: File, labels: File, aspect: str | None) -> None:
+def _join_labels(
+    result: Scored, file: File, labels: File, aspect: str | None, *, chosen: bool
+) -> None:
     """Add the human ratings of a file of labels to the rows of the same ids."""
-    ratings = _people(result, labels, aspect)
+    ratings = _people(result, labels, aspect, chosen=chosen)
     pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
     for j, i in pairs:
         if not np.isnan(ratings[j]):
@@ -162,16 +184,22 @@ def _join_labels(result: Scored, file: File, labels: File, aspect: str | None) -
         )
 
 
-def _people(result: Scored, file: File, aspect: str | None) -> Vector:
-    """Return the human ratings of a file's rows, and keep their aspect and the scores of fail and pass."""
+def _people(result: Scored, file: File, aspect: str | None, *, chosen: bool) -> Vector:
+    """Return the human ratings of a file's rows, and keep their aspect and the scores of fail and pass.
+
+    Raises:
+        OptionError: If they answer another question than the labels of the judge that scored the rows.
+    """
     people = Judged(file.origin)
-    read_people(people, file, [aspect] if aspect else (), None)
+    wanted = [aspect] if aspect else ()
+    read_people(people, file, wanted, None, held=result.held, chosen=chosen)
     if len(people.human) > 1:
         raise OptionError(
             f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect"
         )
     for note in people.notes:
-        if " are read as " in note and note not in result.notes:
+        said = " are read as " in note or " was compiled from " in note
+        if said and note not in result.notes:
             result.notes.append(note)
     result.aspect, ratings = next(iter(people.human.items()))
     if people.kinds.get(result.aspect) == "binary":
@@ -245,7 +273,7 @@ def _labelled_texts(
     """Return human ratings by text: files of labels often number their rows afresh."""
     result: dict[tuple[str, str], float] = {}
     for name in labels:
-        file = read_file(name, columns)
+        file = read_file(name, _roles_of(name, scored.held, columns))
         aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
         wanted = aspect or next(iter(aspects), None)
         if wanted not in aspects:
@@ -255,6 +283,8 @@ def _labelled_texts(
             scored.notes.append(
                 f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled"
             )
+        chosen = bool(aspect or ratings_of(columns or {}))
+        _people(scored, file, wanted, chosen=chosen)
         for row in file.rows:
             if wanted in row.scores:
                 result[_key(row)] = row.scores[wanted]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,6 +32,11 @@ class Report(Command, Rows, Worded, Json):
         metavar="COLUMN",
     )
 
+    judge: Path | None = flag(
+        None,
+        "Saved judge that scored the rows: the page says how far it agrees with people. Default: as the rows tell.",
+    )
+
     def run(self) -> None:
         """Read the scored file, and write the page or print its figures."""
         from judgesmith.pages import check_page, write_page
@@ -38,6 +44,7 @@ class Report(Command, Rows, Worded, Json):
         from judgesmith.reports.spans import render
         from judgesmith.running.console import err, out, print_json
         from judgesmith.running.plain import clean
+        from judgesmith.running.trust import Trust
 
         target = self.output or self.scored.with_suffix(".html")
         check_page(target, "-o", self.scored)
@@ -45,6 +52,8 @@ class Report(Command, Rows, Worded, Json):
         data = read_scored(
             self.scored, human=self.human, columns=self.roles(), orders=self.orders()
         )
+        if self.judge is not None:
+            data = replace(data, trust=Trust.of_file(self.judge))
         size = write_page(target, render(data), "-o")
         sums = summarise(data)
         if self.as_json:
@@ -53,6 +62,7 @@ class Report(Command, Rows, Worded, Json):
                 {"output": str(target)} | sums | {"bytes": size, "seconds": seconds}
             )
             return
+        out.print(clean(str(data.trust)), markup=False, soft_wrap=True)
         for note in data.notes:
             err.print(f"note: {clean(note)}", style="yellow", markup=False)
         text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"

@@ -24,11 +24,14 @@ from judgesmith.errors import LabelsError
 from judgesmith.evaluating.decided import estimate, places
 from judgesmith.evaluating.sources import (
     human_ratings,
+    marked,
     plain_name,
     read_file,
     verdict_of,
 )
 from judgesmith.rows import as_text
+from judgesmith.running.contracts import contract_in
+from judgesmith.running.trust import Trust
 from judgesmith.signatures.values import (
     CriterionScore,
     ErrorSpan,
@@ -59,6 +62,8 @@ class Shown:
     """Left to a person."""
     seen: bool = False
     """Used to compile the judge."""
+    resembles: bool = False
+    """Its output is nearly equal to a labelled one of another source."""
     shades: tuple[tuple[str, int], ...] = ()
     """The output in pieces, with how little its judge expected each, from 0 to 3; empty where that is not known."""
     other: Row | None = None
@@ -126,6 +131,8 @@ class Scored:
     sides: tuple[Side, ...]
     notes: tuple[str, ...] = ()
     marks: Marks = field(default_factory=Marks)
+    trust: Trust = field(default_factory=Trust)
+    """How far the scores may be trusted."""
 
     @property
     def compared(self) -> bool:
@@ -212,7 +219,14 @@ def read_scored(
         standard = human.removeprefix("scores.")
     sides = tuple(_sides(shown, aspects, standard))
     marks = file.columns.marks.get(standard or "", Marks())
-    return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, standard)), marks)
+    notes = tuple(_notes(shown, standard))
+    return Scored(path.name, tuple(shown), sides, notes, marks, _trust(file.records))
+
+
+def _trust(records: Iterable[Mapping[str, Any]]) -> Trust:
+    """Return what the rows tell of their judge; of several judges nothing holds for all rows."""
+    told = {str(one): one for one in map(contract_in, records) if one}
+    return Trust.read(next(iter(told.values()))) if len(told) == 1 else Trust()
 
 
 def _ratings(file: Outputs, human: str | None) -> list[dict[str, float]]:
@@ -247,7 +261,9 @@ def _compared(
     aspects = _aspects(shown)
     sides = tuple(_sides(shown, aspects, OVERALL if aspects else None))
     marks = Marks("preference", {}, tuple(_PREFERRED), tuple(_PREFERRED.values()))
-    return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, OVERALL)), marks)
+    trust = _trust(record for _, record in pairs)
+    notes = tuple(_notes(shown, OVERALL))
+    return Scored(path.name, tuple(shown), sides, notes, marks, trust)
 
 
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
@@ -267,6 +283,9 @@ def _notes(rows: Sequence[Shown], standard: str | None) -> Iterator[str]:
     judges = {row.judge for row in rows if row.judge}
     if seen:
         yield f"{seen} of the rows were used to compile the judge; how well it does on them says little"
+    like = sum(row.resembles for row in rows)
+    if like:
+        yield f"{like} of the rows have an output that is nearly equal to a labelled one of another source"
     if len(judges) > 1:
         yield f"the verdicts are of {len(judges)} judges; means over all of them compare nothing"
     deferred = sum(row.deferred for row in rows)
@@ -302,7 +321,7 @@ def _shown(
         else _verdict(data, row.output)
     )
     aspect = _words((data or {}).get("aspect")) or _words(record.get("aspect"))
-    deferred, seen = (record.get(name) is True for name in ("defer", "seen"))
+    deferred = record.get("defer") is True
     details = (data or {}).get("details")
     shades = tuple(
         _shades(
@@ -318,7 +337,8 @@ def _shown(
         aspect,
         _words(record.get("judge")),
         deferred,
-        seen,
+        marked(record, "seen"),
+        marked(record, "resembles"),
         shades,
     )
 
@@ -627,6 +647,7 @@ def summarise(data: Scored) -> dict[str, Any]:
     places = _places(judged)
     errors = places.total()
     return {
+        "trust": data.trust.to_dict() | {"in_words": str(data.trust)},
         "rows": len(rows),
         "documents": len(set(documents)),
         "scored": score.n,

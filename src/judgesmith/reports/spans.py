@@ -88,6 +88,7 @@ _FLAGS = (
     ("suspicious", 2),
     ("read in part", 64),
     ("used to compile the judge", 4),
+    ("like a labelled output", 128),
 )
 
 
@@ -97,6 +98,7 @@ def _bits(row: Shown) -> int:
         1: row.deferred,
         2: row.verdict.suspicious,
         4: row.seen,
+        128: row.resembles,
         64: row.verdict.partly,
     }
     return sum(bit for bit, here in present.items() if here)

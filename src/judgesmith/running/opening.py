@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from rich.progress import (
 from judgesmith.datasets.benchmarks.registry import PREFIX
 from judgesmith.datasets.formats import open_table
 from judgesmith.datasets.loading import aspects_of_mean
-from judgesmith.datasets.records import ROLES, columns_of
 from judgesmith.datasets.row import OVERALL
 from judgesmith.errors import JudgesmithError, OptionError
 from judgesmith.programs import artifact, loading
@@ -34,6 +34,7 @@ from judgesmith.programs.capabilities import (
     read_by,
     without_model,
 )
+from judgesmith.programs.contract import RATINGS, Contract, ratings_of, with_chosen
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.files import find_model, installed, model_path
 from judgesmith.programs.models.lm import (
@@ -52,6 +53,8 @@ from judgesmith.running.settings import ReachOptions
 SECONDS_PER_CALL = 1.5
 #: Bytes of weights times tokens that one core reads in a second: 225 tokens of the 0.5B's 491 MB.
 READ_PER_SECOND = 1.1e11
+#: Rows by which the columns of a file are found.
+HEAD = 1000
 
 
 def expected_seconds(calls: int, model: str | None, where: Connection | None) -> float:
@@ -151,23 +154,40 @@ def column_roles(options: Sequence[str]) -> dict[str, Any]:
     return roles
 
 
+def contract_of(judge: Path) -> Contract | None:
+    """Return the contract of a saved judge; None for one that was compiled from no labels.
+
+    Raises:
+        ArtifactError: If the file is not a judge.
+    """
+    return artifact.read(judge).contract
+
+
 def roles_for(
     path: Path, chosen: Mapping[str, Any] | None, *judges: Path
 ) -> dict[str, Any]:
     """Return the columns that the user named; for other roles those that saved judges were compiled from.
 
-    The latter count only if the file has them.
+    The latter count only if the file has them. Judges of different ratings are each compared with their own aspect.
 
     Raises:
         ArtifactError: If a file is not a judge.
     """
-    roles: dict[str, Any] = {}
-    for judge in judges:
-        roles |= columns_of(artifact.read(judge).provenance)
-    names = next(open_table(path).records, {}) if roles else {}
-    return {
-        role: name for role, name in roles.items() if name in names and role in ROLES
-    } | dict(chosen or {})
+    contracts = [c for c in map(contract_of, judges) if c is not None]
+    names = names_in(path) if contracts else ()
+    known = [contract.columns_in(names) for contract in contracts]
+    together: dict[str, Any] = {}
+    for columns in known:
+        together |= columns
+    if any(ratings_of(columns) != ratings_of(together) for columns in known):
+        together = {r: name for r, name in together.items() if r not in RATINGS}
+    return with_chosen(together, chosen or {})
+
+
+def names_in(path: Path) -> list[str]:
+    """Return the columns of a file's first rows: a row of JSON lines need not have every one."""
+    rows = islice(open_table(path).records, HEAD)
+    return list(dict.fromkeys(chain.from_iterable(rows)))
 
 
 @contextmanager
@@ -264,6 +284,9 @@ def open_artifact(
     name = lm or artifact.model_of(read, where)
     artifact.connect(judge.method, where)
     judge.set_lm(open_model(name, where, artifact.sampling_of(read)))
+    if judge.moved:
+        note = f"note: {path.name} was {judge.moved}".replace("FILE", str(path))
+        err.print(note, style="yellow", markup=False, soft_wrap=True)
     locate(judge.method, path)
     open_others(judge, where)
     return judge

@@ -168,6 +168,10 @@ class Score(Command, Rows, Reach, Limits, Json):
                     raise OptionError(
                         "--defer: this judge has no expected errors; compile it again from labels"
                     )
+                if self.defer is not None and judge.moved:
+                    raise OptionError(
+                        f"--defer: this judge was {judge.moved}, so its errors are not known"
+                    )
                 run = Run(
                     judge,
                     target,
@@ -176,6 +180,7 @@ class Score(Command, Rows, Reach, Limits, Json):
                     limits,
                     total=total,
                     any_server=self.any_server,
+                    name=self.judge.name,
                 )
                 run.emit = plugin("scoring", "otel")(judge) if self.otel else None
                 if self.batch:
@@ -243,6 +248,11 @@ def _print_summary(summary: ScoreSummary, target: str, left: int | None) -> None
         (
             summary.seen,
             "of these rows were used to compile the judge; agreement with people on them says little",
+        ),
+        (
+            summary.resembling,
+            "of these rows have an output that is nearly equal to a labelled one of another source, such as a "
+            "template's (`resembles` in the output); they count as rows of their own",
         ),
         (
             summary.suspicious,

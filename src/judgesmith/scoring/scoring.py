@@ -30,11 +30,12 @@ from judgesmith.running.estimates import SAMPLED, Estimate, estimate
 from judgesmith.running.journal import Journal, alone, read_journal, replacing
 from judgesmith.running.limits import Limits
 from judgesmith.running.plain import finite
+from judgesmith.running.trust import Trust
 from judgesmith.scoring.tables import require_parquet, write_table
 from judgesmith.signatures.values import Item, Verdict
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
-OURS = ("id", "verdict", "judge", "asked", "seen")
+OURS = ("id", "verdict", "judge", "asked", "seen", "resembles")
 OURS_IN_WORDS = "an output of `judgesmith score`"
 #: Outputs that are written from the journal beside them.
 TABLES = (".csv", ".parquet")
@@ -61,6 +62,8 @@ class ScoreSummary:
     """Rows that an earlier run wrote."""
     seen: int = 0
     """Rows that the judge was compiled from: agreement measured on them means little."""
+    resembling: int = 0
+    """Rows whose output is nearly equal to a labelled one that was written for another source."""
     calls: int = 0
     cached_calls: int = 0
     prompt_tokens: int = 0
@@ -86,6 +89,7 @@ class ScoreSummary:
         self.suspicious += bool(verdict.get("suspicious"))
         self.partly += bool(verdict.get("partly"))
         self.seen += bool(record.get("seen"))
+        self.resembling += bool(record.get("resembles"))
         if failure and len(self.failures) < 1000:
             self.failures.append((record["id"], failure))
 
@@ -141,8 +145,12 @@ class Run:
     """Is given all rows that are to be judged before the first of them is (`--batch`)."""
     emit: Callable[[Mapping[str, Any]], None] | None = None
     """Is given each row that was judged now (`--otel`)."""
+    name: str = ""
+    """The name of the judge's file."""
     mark: str = ""
     server: str = ""
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What each row tells of its judge."""
     known: Seen = field(default_factory=Seen)
     aspect: str = ""
     columns: Mapping[str, Any] = field(default_factory=dict)
@@ -151,6 +159,7 @@ class Run:
         self.mark = fingerprint(self.judge)
         self.server = digest([self.judge.lm.name, self.judge.lm.identity])[:8]
         self.aspect = self.judge.judges_aspect
+        self.told = Trust.of(self.judge, self.name).to_dict()
         self.known = Seen(self.judge.provenance)
 
     def asked(self, row: Row | Compared) -> str:
@@ -178,18 +187,20 @@ class Run:
             BudgetError: If too many have failed.
         """
         data = verdict.to_dict(raw=self.raw or verdict.failure is not None)
+        known = {self.known.recall(one.source, one.output) for one in _outputs(row)}
         made = {
             **with_room(record),
             "id": row.id,
             "verdict": data
             | ({"aspect": self.aspect} if self.aspect else {})
-            | self._columns(),
+            | self._columns()
+            | {"contract": self.told},
             "judge": self.mark,
             "asked": self.asked(row),
-            "seen": any(
-                self.known.knows(side.source, side.output) for side in _outputs(row)
-            ),
+            "seen": "row" in known,
         }
+        if "reply" in known and "row" not in known:
+            made["resembles"] = True
         self.summary.count(made)
         self.summary.new_failed += bool(verdict.failure)
         if self.emit is not None:

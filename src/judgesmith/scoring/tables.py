@@ -205,7 +205,7 @@ def _own(record: Mapping[str, Any]) -> dict[str, Any]:
     names = list(record)
     behind = names[names.index("judge_id") :] if "judge_id" in record else []
     dropped = {name for name in behind if name.startswith(_BY_ASPECT)}
-    dropped.update(("verdict", "judge", "asked", "seen"))
+    dropped.update(("verdict", "judge", "asked", "seen", "resembles"))
     return {name: value for name, value in record.items() if name not in dropped}
 
 
@@ -217,7 +217,13 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
         "repaired": "yes" if verdict["repaired"] else "",
     }
     cells |= {name: verdict[name] or "" for name in ("criteria", "errors")}
-    columns = {"judge_columns": verdict["columns"]} if "columns" in verdict else {}
+    columns = {
+        f"judge_{part}": verdict[part]
+        for part in ("columns", "contract")
+        if part in verdict
+    }
+    if record.get("resembles"):
+        columns["judge_resembles"] = "yes"
     return (
         columns
         | {column: cells.get(column.removeprefix("judge_")) for column in OF_VERDICT}

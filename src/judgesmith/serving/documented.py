@@ -55,6 +55,10 @@ class About(Exactly):
     kind: str
     fingerprint: str
     model: str
+    agreement: str
+    """With people, on rows held out of compiling; "" where none was measured with this model."""
+    note: str
+    """Says so, if the model is another than the one that was measured."""
     scale: tuple[float, float]
     ready: bool
     aspects: list[str]

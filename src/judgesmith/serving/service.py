@@ -9,7 +9,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from judgesmith.datasets.records import columns_of, unusual
+from judgesmith.datasets.records import unusual
 from judgesmith.errors import JudgesmithError, ModelError, OptionError
 from judgesmith.programs.artifact import fingerprint
 from judgesmith.programs.judge import Judge
@@ -72,7 +72,8 @@ class Served:
 
     def __post_init__(self) -> None:
         self.mark = fingerprint(self.judge)
-        own = unusual(columns_of(self.judge.provenance))
+        held = self.judge.contract
+        own = {} if held is None else unusual(held.columns)
         self.roles = {name: role for role, name in own.items() if role in ROLES}
 
     def about(self) -> dict[str, Any]:
@@ -82,6 +83,8 @@ class Served:
             "kind": self.judge.method.kind,
             "fingerprint": self.mark,
             "model": self.lm.name,
+            "agreement": self.judge.stated_agreement,
+            "note": self.judge.moved and f"{self.name} was {self.judge.moved}",
             "scale": [self.judge.scale.low, self.judge.scale.high],
             "ready": self.problem is None,
             "aspects": list(scales_of(self.judge.method))

@@ -155,4 +155,7 @@ def _show(report: DistillReport, output: Path) -> None:
     size = sum(report.sizes.values()) / 1e6
     saved = escape(str(output))
     plain.print(f"\nSaved {saved}, weights of {size:.0f} MB beside it.")
-    plain.print(f"Next: judgesmith score OUTPUTS.jsonl --judge {saved}", soft_wrap=True)
+    if report.contenders[0].agreement.high >= 0:  # a note says not to use the others
+        plain.print(
+            f"Next: judgesmith score OUTPUTS.jsonl --judge {saved}", soft_wrap=True
+        )

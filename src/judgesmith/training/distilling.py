@@ -34,6 +34,7 @@ from judgesmith.optimizers.examples import (
     item_of,
     score_rows,
 )
+from judgesmith.optimizers.findings import contract_of, origin_of
 from judgesmith.optimizers.fitting.outcome import fit_decision
 from judgesmith.optimizers.fitting.readings import surface_percents
 from judgesmith.optimizers.seen import marks
@@ -211,7 +212,7 @@ class Distillation:
         judge = self._saved(student, shape)
         judge.outcome = replace(judge.outcome, decision=self._decision(student))
         report = self._report(judge, trained, examples, notes, started)
-        judge.provenance = self._provenance(report)
+        judge.provenance = self._provenance(report, judge)
         judge.report = report
         return judge, report
 
@@ -454,7 +455,7 @@ class Distillation:
         calls = sum(v.usage.calls + v.usage.cached for v in scored.verdicts)
         return scored, calls / len(held), (time.monotonic() - started) / len(held)
 
-    def _provenance(self, report: DistillReport) -> dict[str, Any]:
+    def _provenance(self, report: DistillReport, judge: Judge) -> dict[str, Any]:
         train, held = self.split.train, self.split.heldout
         student, zero = report.contenders[0], report.contenders[1]
         return {
@@ -463,14 +464,12 @@ class Distillation:
                 name: version(name)
                 for name in ("judgesmith", "torch", "transformers", "peft")
             },
-            "labels": {
-                "origin": train.origin,
-                "aspect": train.aspect,
+            "contract": contract_of(train, judge.lm),
+            "labels": origin_of(train)
+            | {
                 "rows": len(train) + len(held),
                 "train": len(train),
                 "heldout": len(held),
-                "fingerprint": train.fingerprint(),
-                "scale": "given" if train.scale_given else "inferred",
             },
             "training": self.options.settings()
             | {"synthetic": report.rows["synthetic"]},

@@ -60,6 +60,7 @@ class Watch(Command, Rows, Worded, Reach, Json):
         from judgesmith.pages import check_page, write_page
         from judgesmith.running.console import Watch as Progress
         from judgesmith.running.console import print_json
+        from judgesmith.running.contracts import held_by
         from judgesmith.running.opening import open_judge, quiet, roles_for, rows_file
         from judgesmith.watching.page import render
         from judgesmith.watching.watching import Sentinels, WatchOptions, look
@@ -81,7 +82,7 @@ class Watch(Command, Rows, Worded, Reach, Json):
                 human=[self.human] if self.human else [],
                 orders=self.orders(),
             )
-            sentinels = Sentinels.of(file, self.human)
+            sentinels = Sentinels.of(file, self.human, held_by(self.judge))
             judge = open_judge(self.judge, self.lm, where)
             with Progress("watching") as progress:
                 outcome = look(

@@ -22,6 +22,7 @@ from judgesmith.parts import option
 from judgesmith.programs.artifact import digest, fingerprint
 from judgesmith.programs.judge import Judge
 from judgesmith.running.console import Watch
+from judgesmith.running.contracts import Asked, Held
 from judgesmith.running.journal import alone
 from judgesmith.running.plain import finite
 from judgesmith.signatures.values import Item, Verdict
@@ -73,10 +74,13 @@ class Sentinels:
     human: Vector
 
     @classmethod
-    def of(cls, file: Outputs, aspect: str | None) -> Sentinels:
-        """Return the sentinel rows of a file.
+    def of(
+        cls, file: Outputs, aspect: str | None, held: Sequence[Held] = ()
+    ) -> Sentinels:
+        """Return the sentinel rows of a file. held: what the judge was compiled from.
 
         Raises:
+            OptionError: If human ratings answer another question than the judge's labels.
             LabelsError: If rows have equal ids or lack the aspect, if there are none, or if ratings cannot be read.
         """
         origin, rows = file.origin, file.rows
@@ -95,7 +99,8 @@ class Sentinels:
             chosen = aspects[0] if len(aspects) == 1 else None
         human = np.full(len(rows), np.nan)
         if chosen is not None:
-            human = human_ratings(file, chosen, chosen, aspects)[0]
+            human, _, marks = human_ratings(file, chosen, chosen, aspects)
+            Asked(file, chosen, marks, chosen=aspect is not None).keep(held)
         return cls(rows, chosen, human)
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, assert_never
 
@@ -98,10 +98,16 @@ def agreements(
     )
 
 
-def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def against_people(
+    rows: Sequence[Mapping[str, Any]], saved: Collection[str] = ()
+) -> list[str]:
     """Return a note for each judge that surely scores lower the better people find a text.
 
     It is sure on an aspect if the whole interval lies below what chance reaches.
+
+    Args:
+        rows: The table of agreement.
+        saved: The judges that were compiled or made here, whose higher scores are better ones.
     """
     judges: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -114,7 +120,11 @@ def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             judges.setdefault(row["judge"], {}).setdefault(row["aspect"], measured)
     return [
         f"{judge} runs against people, whose better texts get its lower scores: {', '.join(aspects.values())}; "
-        "if less is better in its scores, turn their sign or take --absolute"
+        + (
+            "do not use it; see whether these are the ratings and texts that it was made for, and compile again"
+            if judge in saved
+            else "if less is better in its scores, turn their sign or take --absolute"
+        )
         for judge, aspects in judges.items()
     ]
 

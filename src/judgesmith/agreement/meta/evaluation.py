@@ -245,8 +245,8 @@ def meta_evaluate(
         scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
         on_scale: the judges known to score on that scale; None takes all whose scores lie inside it, with a note.
         options: levels, coefficients, intervals and tests.
-        **more: ratings, kinds, categories, decided and lengths (see `Beside`), and the fields of `EvaluationOptions` by
-            name in place of `options`.
+        **more: ratings, kinds, categories, decided, lengths and saved (see `Beside`), and the fields of
+            `EvaluationOptions` by name in place of `options`.
 
     Returns:
         `MetaEvaluation`, a data frame per question.
@@ -313,7 +313,7 @@ def meta_evaluate(
         for name in ("rounds", "confidence", "seed", "new_systems")
     }
     if not options.absolute:
-        notes += against_people(frames["agreement"])
+        notes += against_people(frames["agreement"], beside.saved)
         notes += no_better_than_systems(frames["agreement"], frames["by_system"])
     tables = {
         name: pd.DataFrame(rows, columns=FRAMES[name].split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -155,7 +155,8 @@ class Beside:
 
     ratings: {aspect: table (rows, raters)} for the human ceiling. kinds, categories: {aspect: kind of human ratings,
     scores of their categories}. decided: {judge: number of each row's category from 0, NaN without one}, for judges
-    that have categories. lengths: words of each output.
+    that have categories. lengths: words of each output. saved: the judges that were compiled or made here, whose higher
+    scores are better ones.
     """
 
     ratings: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
@@ -163,6 +164,7 @@ class Beside:
     categories: Mapping[str, Sequence[float]] = field(default_factory=dict)
     decided: Mapping[str, Scores] = field(default_factory=dict)
     lengths: npt.ArrayLike | None = None
+    saved: Collection[str] = ()
 
 
 def aspects_of(
