@@ -6,6 +6,7 @@ Lists of what cuts an answer off would never end. So words that are not known co
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 Ending = Literal["whole", "limit", "filter", "cut"]
@@ -28,6 +29,7 @@ _FILTER = re.compile(
 UNFINISHED = "unfinished"
 
 
+@lru_cache(maxsize=64)
 def ending(finish: str) -> Ending:
     """Return what a server's word for the end of an answer means; "cut" for every word that is not known.
 
