@@ -75,7 +75,11 @@ def asked_by(tmp_path: Path) -> Callable[..., tuple[set[str], int, str]]:
             text=True,
             timeout=HANG,
         )
-        assert {path.name for path in home.iterdir()} <= {".dspy_cache", ".cache"}
+        assert {path.name for path in home.iterdir()} <= {
+            ".dspy_cache",
+            ".cache",
+            ".config",
+        }
         hosts = {*heard.read_text().split()} - HERE
         return hosts, done.returncode, done.stderr[-500:]
 
