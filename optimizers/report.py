@@ -29,7 +29,6 @@ from judgesmith.tables import (
     facts,
     interval,
     p_in_words,
-    with_interval,
 )
 
 
@@ -251,8 +250,9 @@ class CompileReport:
 
     def __repr__(self) -> str:
         value, low, high, _ = self.difference
+        lead = f"{value:+.2f} {interval(low, high)}"
         return (
-            f"CompileReport({self.heldout}; {with_interval(value, low, high)} against zero-shot; "
+            f"CompileReport({self.heldout}; {lead.rstrip()} against zero-shot; "
             f"{self.usage.calls:,} calls)"
         )
 
