@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
@@ -27,9 +27,19 @@ _AMOUNTS = frozenset(_WORDS["amounts"].split())
 _BETWEEN = frozenset(_WORDS["between"].split()) | {""}
 _FALLING = re.compile(rf"\b(?:{_WORDS['falling']})\b|↓", re.IGNORECASE)
 
+_GRADES = frozenset(_WORDS["grades"].split())
+_GRADES_OF_SIX = frozenset(_WORDS["grades_of_six"].split())
+#: Grades of schools go no further than this one.
+_LAST_GRADE = 6
+
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _ALONE = f"{_CJK}\U0001f300-\U0001faff"
 _TOKEN = re.compile(rf"[{_ALONE}]|(?:(?![{_ALONE}])[^\W\d_])+")
+#: Signs that mark an end in place of words: pictures, :-), (++) and --. Stars count steps, and mark no end.
+_SIGN = re.compile(
+    r"(?:(?![★☆⭐✩✭✮✯🌟])[\u2600-\u27bf\U0001f300-\U0001faff])|[:;]-?[()D/|]"
+    r"|(?<=[(\[])\s*(?:[+＋]{1,3}|[-−–]{1,3})(?=\s*[)\]])|(?<=\d)\s?(?:[+＋]{1,3}|[-−]{2,3})(?![\w+-])"
+)
 #: Around the words of an end.
 _AROUND = " -–—/|()[]…→.,;:、،!?=\"'"
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
@@ -49,7 +59,11 @@ def order_of(steps: Mapping[float, str], *, fault: bool = False) -> Order | None
         steps: The words beside each number.
         fault: True if the numbers are of something that is better absent.
     """
-    named = {number: words for number, words in steps.items() if _TOKEN.search(words)}
+    named = {
+        number: words
+        for number, words in steps.items()
+        if _TOKEN.search(words) or _SIGN.search(words)
+    }
     if len(named) < 2:
         return None
     lowest, highest = _tokens(named[min(named)]), _tokens(named[max(named)])
@@ -72,6 +86,27 @@ def order_in_name(
     name = plain(name).replace("_", " ")
     if _FALLING.search(name):
         return "falling", {}
+    found = _order_by_words(name, low, high, fault)
+    if found is not None:
+        return found
+    signs = list(dict.fromkeys(sign.strip() for sign in _SIGN.findall(name)))
+    numbers = [float(number) for number in re.findall(_NUMBER, name)]
+    if len(signs) > 1 and len(numbers) > 1:
+        return "unclear", {min(numbers): signs[0], max(numbers): signs[-1]}
+    return ("unclear", {}) if _is_grade(name, numbers, low, high) else None
+
+
+def _is_grade(name: str, numbers: Sequence[float], low: float, high: float) -> bool:
+    """Return True for a grade or a place, of which the lowest may be the best."""
+    words = set(_tokens(name))
+    if words & _GRADES:
+        return low >= 1
+    return bool(words & _GRADES_OF_SIX) and sorted(numbers) == [1, _LAST_GRADE]
+
+
+def _order_by_words(
+    name: str, low: float, high: float, fault: bool
+) -> tuple[Order, dict[float, str]] | None:
     steps, explicit = _steps(name)
     if not steps:
         return None

@@ -330,8 +330,11 @@ def refuse_reversed(
         )
     if order == "unclear" and not stated:
         ends = [repr(words[n]) for n in sorted(words)[:: max(1, len(words) - 1)]]
+        what = (
+            f"the marks of its ends ({', '.join(ends)}) do" if ends else "its name does"
+        )
         raise LabelsError(
-            f"{where}: the words of its ends ({', '.join(ends) or 'beside the numbers'}) do not tell whether the "
+            f"{where}: {what} not tell whether the "
             "highest score is the best; if it is, pass --scale LOW HIGH, otherwise reverse the scores and rename the "
             "column"
         )

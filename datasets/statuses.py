@@ -27,6 +27,7 @@ _WORDS = {
     ).items()
 }
 _TOKEN = re.compile(r"[^\W\d_]+")
+_SHARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 #: A column with more different words than these has no status.
 _MOST = 20
 _SHOWN = 4  # words in one message
@@ -60,6 +61,8 @@ class Statuses:
                 result._read(records, name, cells, f"{origin}, column {name!r}")
             if _kind(name) is None and _are_yes_and_no(cells):
                 unread.append(name)
+            if note := _incomplete(records, name) or _trace(records, name):
+                result.notes.append(f"{origin}, column {name!r}: {note}")
         if unread:
             result.notes.append(
                 f"{origin}: {_listed(unread)} are not read; if they say which ratings count, remove the other rows"
@@ -95,6 +98,39 @@ class Statuses:
                 f"{place}: ratings beside {_listed(unknown)} count; if they were rejected or not finished, or no "
                 "person gave them, remove these rows"
             )
+
+
+def _incomplete(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
+    """Return a note on a column of shares: of a form that was filled in, of the trust in a worker."""
+    words = words_of(name)
+    beside = _WORDS["beside_shares"] | _WORDS["of_annotation"]
+    if not words & _WORDS["shares"] or not words <= _WORDS["shares"] | beside:
+        return None
+    cells = (str(record.get(name)).strip().removesuffix("%") for record in records)
+    shares = [float(cell) for cell in cells if _SHARE.fullmatch(cell)]
+    whole = 1.0 if max(shares, default=0.0) <= 1 else 100.0
+    part = [share for share in shares if share < whole]
+    # From 1 to 10 are ratings.
+    if not part or (whole > 1 and max(shares) <= 10):
+        return None
+    return (
+        f"less than {whole:g} in {len(part)} of {len(records)} rows (lowest: {min(part):g}); their ratings count; if "
+        "some were not finished or are not trusted, remove these rows"
+    )
+
+
+def _trace(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
+    """Return a note on a column that is filled where a rating was rejected: its time, its reason."""
+    words, rejecting = words_of(name), _WORDS["rejections"] | _WORDS["flags"]
+    beside = _WORDS["traces"] | _WORDS["of_annotation"]
+    if not (
+        words & rejecting and words & _WORDS["traces"] and words <= rejecting | beside
+    ):
+        return None
+    filled = sum(not is_missing(record.get(name)) for record in records)
+    if not filled:
+        return None
+    return f"filled in {filled} of {len(records)} rows; their ratings count; if they were rejected, remove these rows"
 
 
 def _reason(kind: _Kind, cell: Any) -> str:

@@ -77,12 +77,24 @@ def test_a_name_that_says_that_the_lowest_is_the_best_is_refused(name: str) -> N
         "Rating (1 = kiváló, 5 = gyenge)",
         "Toxicity score (1 = low, 5 = high)",
         "Rating (1: ship it, 5: bin it)",
+        "score 1😀 5😡",
+        "😡 1 – 5 😀",
+        "Rating 1 ☹ to 5 ☺",
+        "mood 1 :-) 5 :-(",
+        "Bewertung 1 (++) bis 5 (--)",
+        "Schulnote (1-6)",
+        "Note (1-6)",
+        "Gesamtnote 1-6",
+        "Známka (1-5)",
+        "Rank (1-5)",
     ],
 )
 def test_ends_that_do_not_tell_are_asked_about(name: str) -> None:
     table = rows(**{name: OWN})
     columns = {"score": name}
-    with pytest.raises(LabelsError, match=r"do not tell whether.*--scale LOW HIGH"):
+    with pytest.raises(
+        LabelsError, match=r"do(es)? not tell whether.*--scale LOW HIGH"
+    ):
         read_labels(table, columns=columns)
     assert read_labels(table, columns=columns, scale=(1, 5)).scores.tolist() == OWN
 
@@ -97,6 +109,11 @@ def test_ends_that_do_not_tell_are_asked_about(name: str) -> None:
         "Q3 rating (1-5)",
         "Rating (higher is better)",
         "rating of 3 raters",
+        "Rating 1★ to 5★★★★★",
+        "Rating (1-5) ⭐",
+        "score 1-5 (+ comments)",
+        "Note (1-5)",
+        "Rating 1👎 5👍",
     ],
 )
 def test_a_name_that_runs_upwards_or_names_no_end_is_taken(name: str) -> None:
@@ -369,6 +386,33 @@ def test_what_may_not_count_is_named(column: str, cells: list[Any]) -> None:
     labels = read(rating=OWN, **{column: cells})
     assert labels.scores.tolist() == OWN
     assert any(f"column {column!r}: ratings beside" in w for w in labels.warnings)
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "said"),
+    [
+        ("_trust", [0.4 + n / 50 for n in range(12)], "less than 1 in 12 of 12 rows"),
+        ("Progress", [100] * 10 + [37, 80], "less than 100 in 2 of 12 rows"),
+        ("Survey progress", ["100%"] * 11 + ["5%"], "less than 100 in 1 of 12 rows"),
+        ("RejectionTime", [""] * 11 + ["Mon Nov 2"], "filled in 1 of 12 rows"),
+        ("rejected_by", [""] * 10 + ["ann", "bo"], "filled in 2 of 12 rows"),
+    ],
+)
+def test_shares_and_traces_beside_ratings_are_named(
+    column: str, cells: list[Any], said: str
+) -> None:
+    labels = read(rating=OWN, **{column: cells})
+    assert labels.scores.tolist() == OWN
+    assert any(f"column {column!r}: {said}" in w for w in labels.warnings)
+
+
+@pytest.mark.parametrize(
+    ("column", "cells"),
+    [("Progress", [100] * 12), ("_trust", [1.0] * 12), ("RejectionTime", [""] * 12)],
+)
+def test_whole_shares_are_not_named(column: str, cells: list[Any]) -> None:
+    warnings = read(rating=OWN, **{column: cells}).warnings
+    assert not [warning for warning in warnings if "their ratings count" in warning]
 
 
 def test_columns_of_yes_and_no_that_are_not_read_are_named() -> None:
