@@ -3,13 +3,17 @@
     python docs/tables.py [--check]
 
 A page holds `<!-- table: NAME -->` … `<!-- /table -->`; what stands between comes from
-experiments/results/data/NAME.json. `<!-- summary: NAME -->` … `<!-- /summary -->` holds a table of summaries.yaml,
-whose cells come from several such files. --check changes nothing and fails where a page and its data differ.
+experiments/results/data/NAME.json. `<!-- table: NAME; rows: mean* | wiki_da*; columns: task | 40* -->` shows only what
+its patterns match: rows by their first cells, joined by " / ", and columns by their titles.
+`<!-- summary: NAME -->` … `<!-- /summary -->` holds a table of summaries.yaml, whose cells come from several such
+files. --check changes nothing and fails where a page and its data differ.
 """
 
 import json
 import re
 import sys
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,11 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments/results"
 SUMMARIES = Path(__file__).with_name("summaries.yaml")
-BLOCK = re.compile(r"(<!-- table: ([\w.-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- table: (?P<name>[\w.-]+)(?:; rows: (?P<rows>[^;\n]+?))?(?:; columns: (?P<columns>[^;\n]+?))? -->\n)"
+    r".*?(<!-- /table -->)",
+    re.DOTALL,
+)
 SUMMARY = re.compile(
     r"(<!-- summary: ([\w.-]+) -->\n).*?(<!-- /summary -->)", re.DOTALL
 )
@@ -69,6 +77,43 @@ def loaded(name: str, folder: Path) -> dict[str, Any]:
     return data
 
 
+def matching(named: Sequence[Sequence[str]], patterns: str | None) -> list[int]:
+    """Return the places of what has a name that one of the patterns matches; all without patterns.
+
+    Raises:
+        KeyError: If a pattern matches none.
+    """
+    if patterns is None:
+        return list(range(len(named)))
+    places = set()
+    for pattern in patterns.split(" | "):
+        matched = {
+            place
+            for place, names in enumerate(named)
+            if any(fnmatchcase(name, pattern) for name in names)
+        }
+        if not matched:
+            raise KeyError(f"nothing is called {pattern}")
+        places |= matched
+    return sorted(places)
+
+
+def keys(row: Sequence[Any]) -> list[str]:
+    """Return a row's names: its first cell, its first two, …, joined by " / "."""
+    return [" / ".join(map(str, row[:count])) for count in range(1, len(row))]
+
+
+def part(data: dict[str, Any], rows: str | None, columns: str | None) -> dict[str, Any]:
+    """Return the data with the rows and columns that the patterns match."""
+    titles = list(data["columns"])
+    across = matching([[title] for title in titles], columns)
+    down = matching([keys(row) for row in data["rows"]], rows)
+    return data | {
+        "columns": {titles[place]: data["columns"][titles[place]] for place in across},
+        "rows": [[data["rows"][row][place] for place in across] for row in down],
+    }
+
+
 def row_of(data: dict[str, Any], key: str) -> list[Any]:
     """Return the row whose first cells, joined by " / ", are the key; "-" is the only row.
 
@@ -78,9 +123,7 @@ def row_of(data: dict[str, Any], key: str) -> list[Any]:
     if key == "-" and len(data["rows"]) == 1:
         return list(data["rows"][0])
     for row in data["rows"]:
-        if any(
-            " / ".join(map(str, row[:count])) == key for count in range(1, len(row))
-        ):
+        if key in keys(row):
             return list(row)
     raise KeyError(f"no row {key}")
 
@@ -134,7 +177,8 @@ def with_tables(text: str, folder: Path = RESULTS / "data") -> str:
     """
 
     def rendered(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{table(found[2], loaded(found[2], folder))}\n{found[3]}"
+        shown = part(loaded(found["name"], folder), found["rows"], found["columns"])
+        return f"{found[1]}\n{table(found['name'], shown)}\n{found[5]}"
 
     def summed(found: re.Match[str]) -> str:
         return f"{found[1]}\n{summary(found[2], folder)}\n{found[3]}"

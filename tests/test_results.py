@@ -88,6 +88,19 @@ def test_a_table_is_written_by_the_columns_formats(tmp_path: Path) -> None:
     assert page.endswith("<!-- /table -->\n\nText.\n")
 
 
+def test_a_page_shows_a_part_of_a_table(tmp_path: Path) -> None:
+    rows = [["one", [0.1, 0.0, 0.2], 0.5, 7], ["two", [0.3, 0.2, 0.4], 0.6, 8]]
+    page = saved(tmp_path, rows)
+    chosen = page.replace("table: made", "table: made; rows: tw*; columns: what | n")
+    assert "| what | n |\n| --- | --- |\n| two | 8 |\n\n" in tables.with_tables(
+        chosen, tmp_path
+    )
+    by_two_cells = page.replace("table: made", "table: made; rows: one / *0.1*")
+    assert "two" not in tables.with_tables(by_two_cells, tmp_path)
+    with pytest.raises(KeyError, match="nothing is called three"):
+        tables.with_tables(page.replace("made -->", "made; rows: three -->"), tmp_path)
+
+
 def test_texts_of_the_data_are_no_markup(tmp_path: Path) -> None:
     page = saved(
         tmp_path, [["<b>a|b</b>\n| [x](y) *z* <!-- /table -->", None, None, None]]
