@@ -256,6 +256,8 @@ class DSPyJudge(Quiet):
     ) -> Verdict:
         """Judge a row, on the engine's loop, without DSPy's callbacks and history of the judge itself."""
         method, outcome = self.method, self.outcome
+        if (alone := pipeline.ranked_only(method)) is not None:
+            return alone
         if lm is None:
             lm = self.lm
             await method.prepare(lm)

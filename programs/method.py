@@ -192,6 +192,8 @@ class Method(Compilable):
         item = pipeline.called_with(
             source, output, context, reference, group, columns, row
         )
+        if (alone := pipeline.ranked_only(self)) is not None:
+            return pipeline.as_prediction(alone)
         predictors = self.predictors()
         for predictor in predictors:
             if isinstance(predictor, JudgePredict):

@@ -131,6 +131,16 @@ class Judging(Protocol):
         """Return the messages for a row."""
 
 
+def ranked_only(method: Judging) -> Verdict | None:
+    """Return why a method gives no score to a single output, as a verdict; None where it does."""
+    if not ranks_documents(method):
+        return None
+    return Verdict.failed(
+        f"{method.kind} ranks several outputs of a document against each other and gives no score to a single one; use "
+        "score_many(rows), or a file"
+    )
+
+
 async def judge_row(
     method: Judging, outcome: Outcome, item: Item, lm: LanguageModel
 ) -> tuple[Verdict, Item]:
@@ -147,12 +157,6 @@ async def judge_row(
     Returns:
         The verdict, and the row without those sentences.
     """
-    if ranks_documents(method):
-        ranks = (
-            f"{method.kind} ranks several outputs of a document against each other and gives no score to a single one; "
-            "use score_many(rows), or a file"
-        )
-        return Verdict.failed(ranks), item
     if not item.output.strip():
         return Verdict.failed("the output is empty"), item
     safe, suspicion = await screened(item)

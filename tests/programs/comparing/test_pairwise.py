@@ -92,7 +92,9 @@ def scorer(
 ) -> Judge:
     store = ReferenceStore(tmp_path / "references.sqlite")
     return Judge(
-        PairwiseDirectScorer(**({"aspect": "fluency", "references": store} | options)),
+        PairwiseDirectScorer(
+            **({"aspect": "fluency", "references": store, "material": "all"} | options)
+        ),
         lm=lm,
         scale=scale,
     )

@@ -34,7 +34,11 @@ def test_the_expected_digit_in_one_call(
     assert (verdict.explanation, verdict.notes, verdict.usage.calls) == ("", (), 1)
     assert judge.method.cost().calls_per_row == 1
     assert judge.method.brief
-    assert judge.method.saved_options() == {"aspect": "fluency", "reading": "expected"}
+    assert judge.method.saved_options() == {
+        "aspect": "fluency",
+        "material": "output",
+        "reading": "expected",
+    }
     (request,) = transport.requests
     assert request.max_tokens <= 12
     assert request.top_logprobs > 0
