@@ -98,8 +98,8 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     )
     coefficient: list[str] = flag(
         [],
-        "Coefficient to compute (`judgesmith list coefficients`). Default: pearson, spearman and kendall; of decisions, "
-        "those that apply. Repeatable.",
+        "Coefficient to compute (`judgesmith list coefficients`). Default: pearson, spearman and kendall; "
+        "of decisions, those that apply. Repeatable.",
     )
     spans: str | None = flag(
         None,
