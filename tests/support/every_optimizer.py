@@ -14,12 +14,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import dspy
 import numpy as np
+import optuna
 from dspy.experimental import ReAnchor
 from dspy.teleprompt import (
     COPRO,
@@ -309,9 +311,12 @@ def with_optuna(subject: Subject, module: Any, lm: Any) -> Any:
     search = BootstrapFewShotWithOptuna(
         good, num_candidate_programs=2, max_bootstrapped_demos=2, num_threads=1
     )
-    return search.compile(
-        module, max_demos=2, trainset=subject.rows, valset=subject.rows
-    )
+    sampler = optuna.samplers.TPESampler(seed=0)  # DSPy gives it none
+    create = partial(optuna.create_study, sampler=sampler)
+    with patch.object(optuna, "create_study", create):
+        return search.compile(
+            module, max_demos=2, trainset=subject.rows, valset=subject.rows
+        )
 
 
 def infer_rules(subject: Subject, module: Any, lm: Any) -> Any:
