@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
 
@@ -688,7 +687,7 @@ def read(path: str | Path) -> Artifact:
         ArtifactError: For a missing or wrong file, with the problem.
     """
     if re.match(r"[a-z]{2,}:/", str(path)):
-        for point in entry_points(group="judgesmith.stores"):
+        for point in parts.offers("judgesmith.stores"):
             store = point.load()
             if (address := store.stored(path)) is not None:
                 with store.fetched(address) as file:

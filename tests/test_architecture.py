@@ -63,7 +63,7 @@ PRODUCT = {
     "evaluating": {"scoring"},
     "discerning": {"evaluating"},
     "reports": {"evaluating"},
-    "compiling": {"scoring", "evaluating", "reports"},
+    "compiling": {"scoring", "evaluating"},
 }
 APART = {
     "adapters": set(),

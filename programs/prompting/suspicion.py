@@ -2,12 +2,13 @@
 
 A text with signs is judged twice, as it is and without the sentences that hold them. The lower of the two verdicts
 counts (`weighing.weighed`), so that a defence raises no score. Every registered screen looks at every row:
-judgesmith's own (`judgesmith.injections`) and those of other packages. What could break the frame of a prompt is
+judgesmith's own and those of other packages, each by an entry point. What could break the frame of a prompt is
 disarmed in every text in any case (`judgesmith.disarming`).
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -15,6 +16,8 @@ from typing import Any, Protocol
 from judgesmith.errors import OptionError
 from judgesmith.parts import Registry
 from judgesmith.signatures.values import Item
+
+logger = logging.getLogger(__name__)
 
 #: From this probability on a text is called suspicious, and judged without its signs, too. Below it nothing is done.
 FLAGGED = 0.5
@@ -52,7 +55,7 @@ class Screen(Protocol):
 
 #: The screens, by name.
 screens: Registry[type[Any]] = Registry(
-    "screen", packages=("judgesmith.injections",), group="judgesmith.screens"
+    "screen", packages=(), group="judgesmith.screens"
 )
 
 
@@ -62,6 +65,11 @@ def _active(registry: Registry[type[Any]]) -> tuple[Screen, ...]:
     for name, reason in registry.broken.items():
         raise OptionError(
             f"the screen {name!r} cannot be used: {reason}; repair or uninstall its package"
+        )
+    if not active:  # commands silence warnings
+        logger.error(
+            "nothing looks for texts that address their judge: this installation has no screen; to get "
+            "judgesmith's own back: pip install --force-reinstall judgesmith"
         )
     return active
 

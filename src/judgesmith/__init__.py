@@ -25,6 +25,10 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from judgesmith.extras import absent_room, without_room
+
+    if (room := absent_room(_MODULES[name])) is not None:
+        raise without_room(room, f"judgesmith.{name}")
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
 

@@ -1,8 +1,12 @@
-"""Packages that one command or one format needs: imported on first use, and named with their extra when missing."""
+"""What one command or one format needs: packages of extras, and rooms of judgesmith that an installation may lack.
+
+Both are imported on first use, and named with the command that installs them when they are missing.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from judgesmith.errors import MissingExtraError
@@ -42,4 +46,31 @@ def missing(
     problem = "which is not installed" if absent else f"which fails: {error}"
     return MissingExtraError(
         f"{what} needs {package.partition('.')[0]}, {problem}: pip install '{install}'"
+    )
+
+
+def absent_room(module: str | None) -> str | None:
+    """Return the room of judgesmith that a module is in, if this installation lacks it; None if there is no such lack.
+
+    Args:
+        module: The module, such as `judgesmith.serving.command`.
+    """
+    package, _, inside = (module or "").partition(".")
+    if package != "judgesmith" or not inside:
+        return None
+    room = f"{package}.{inside.partition('.')[0]}"
+    spec = find_spec(room)
+    # A folder that holds no more than compiled files has no origin.
+    return room if spec is None or spec.origin is None else None
+
+
+def without_room(room: str, what: str) -> MissingExtraError:
+    """Return the error for a room of judgesmith that is not there.
+
+    Args:
+        room: The room, such as `judgesmith.serving`.
+        what: What needs it; it opens the message.
+    """
+    return MissingExtraError(
+        f"{what} needs {room}, which this installation lacks: pip install --force-reinstall judgesmith"
     )

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from judgesmith.errors import OptionError
-from judgesmith.extras import missing
+from judgesmith.extras import absent_room, missing, without_room
 
 logger = logging.getLogger(__name__)
 
@@ -250,9 +250,7 @@ class Registry(Generic[P]):
                 False  # a missing dependency, Ctrl-C: the next call says so again
             )
             raise
-        for point in sorted(
-            entry_points(group=self.group), key=lambda point: point.name
-        ):
+        for point in sorted(offers(self.group), key=lambda point: point.name):
             before = dict(self._parts), dict(self._aliases)
             try:
                 self.register(point.load())
@@ -269,11 +267,18 @@ class Registry(Generic[P]):
                 )
 
 
+def offers(group: str) -> list[EntryPoint]:
+    """Return the entry points of a group, without those of rooms of judgesmith that this installation lacks."""
+    points = entry_points(group=group)
+    return [point for point in points if absent_room(point.module) is None]
+
+
 def plugin(group: str, name: str) -> Any:
     """Return the object of a name in the entry-point group `judgesmith.GROUP`.
 
     Raises:
-        OptionError: If it cannot be loaded.
+        OptionError: If no package offers it.
+        MissingExtraError: If what it needs is not installed.
     """
     points = {point.name: point for point in entry_points(group=f"judgesmith.{group}")}
     if name not in points:
@@ -284,6 +289,8 @@ def plugin(group: str, name: str) -> Any:
     try:
         return point.load()
     except ModuleNotFoundError as error:
+        if (room := absent_room(error.name)) is not None:
+            raise without_room(room, repr(name)) from None
         package = install = error.name or point.module
         if point.dist and name in (point.dist.metadata.get_all("Provides-Extra") or ()):
             install = f"{point.dist.name}[{name}]"

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
@@ -17,9 +18,11 @@ from typer.core import TyperGroup
 
 from judgesmith.cli.commands import Command, Group, UsageError, build
 from judgesmith.errors import JudgesmithError, LabelsError, OutageError
+from judgesmith.extras import absent_room, without_room
 from judgesmith.parts import nearest
 from judgesmith.running.plain import one_line, shown_streams
 
+logger = logging.getLogger(__name__)
 GROUP = "judgesmith.commands"
 #: The order of `--help`; commands of other packages come last.
 ORDER = (
@@ -40,6 +43,29 @@ ORDER = (
 )
 
 
+def _installed() -> list[EntryPoint]:
+    points = entry_points(group=GROUP)
+    return [point for point in points if absent_room(point.module) is None]
+
+
+def _absent() -> dict[str, list[str]]:
+    """Return the commands of each room of judgesmith that this installation lacks."""
+    found: dict[str, list[str]] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        if (room := absent_room(point.module)) is not None:
+            found.setdefault(room, []).append(point.name)
+    return found
+
+
+@cache
+def _tell_what_is_absent() -> None:
+    if absent := _absent():
+        commands = ", ".join(name for names in absent.values() for name in names)
+        logger.warning(
+            "this installation lacks %s; left out: %s", ", ".join(absent), commands
+        )
+
+
 class Commands(TyperGroup):
     """Commands that are loaded when they are called. `within` is the group's own name with a dot."""
 
@@ -48,13 +74,14 @@ class Commands(TyperGroup):
     def _points(self) -> dict[str, EntryPoint]:
         result = {
             point.name: point
-            for point in entry_points(group=GROUP)
+            for point in _installed()
             if point.name.startswith(self.within)
         }
         return {name.removeprefix(self.within): point for name, point in result.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands' names in the order of `--help`."""
+        _tell_what_is_absent()
         names = [name for name in self._points() if "." not in name]
         return sorted(
             names,
@@ -69,12 +96,11 @@ class Commands(TyperGroup):
         try:
             loaded = point.load()
         except Exception as error:
-            if not point.value.startswith("judgesmith."):
-                logging.getLogger(__name__).warning(
-                    "command plug-in %r is left out: %s", cmd_name, error
-                )
-                return None
-            raise
+            ours = point.module.partition(".")[0] == "judgesmith"
+            if ours and absent_room(getattr(error, "name", None)) is None:
+                raise
+            logger.warning("command plug-in %r is left out: %s", cmd_name, error)
+            return None
         if isinstance(loaded, Group):
             return _group(f"{self.within}{cmd_name}.", loaded, cmd_name)
         return (
@@ -87,6 +113,9 @@ class Commands(TyperGroup):
         """Return the command of the arguments; an unknown one is an error that names similar ones."""
         name = args[0]
         if not name.startswith("-") and name not in self._points():
+            for room, commands in _absent().items():
+                if f"{self.within}{name}" in commands:
+                    raise without_room(room, f"judgesmith {name}")
             raise UsageError(
                 f"No such command {name!r}{nearest(name, self.list_commands(ctx))}",
                 ctx=ctx,
@@ -96,7 +125,7 @@ class Commands(TyperGroup):
 
 def command_model(words: list[str]) -> type[Command] | None:
     """Return the model of a command (of a group, its first one's); None where there is none."""
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    points = {point.name: point for point in _installed()}
     name = ".".join(words)
     name = (
         name
@@ -238,6 +267,8 @@ def _run() -> int:
     except Exception as error:
         if debug:
             raise
+        if (room := absent_room(getattr(error, "name", None))) is not None:
+            return _say(f"MissingExtraError: {without_room(room, 'this command')}")
         return _say(
             f"internal error: {type(error).__name__}: {error} (set JUDGESMITH_DEBUG=1 to see the traceback; please "
             "report it)"

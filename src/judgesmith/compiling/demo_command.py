@@ -57,11 +57,12 @@ class Demo(Command, Json):
             code = compile_judge(run, as_json=self.as_json)
             if self.as_json or code:
                 return code
-            page = _score(folder / "new_outputs.jsonl", self.output, self.lm)
+            scored = _score(folder / "new_outputs.jsonl", self.output, self.lm)
         judge = escape(str(self.output))
-        out.print(
-            f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:"
-        )
+        if page := _page(scored, self.output.with_suffix(".html")):
+            out.print(
+                f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:"
+            )
         out.print(f"  judgesmith show {judge}    what the judge learnt", soft_wrap=True)
         out.print(
             f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained",
@@ -75,21 +76,15 @@ class Demo(Command, Json):
 
 
 def _score(rows: Path, judge_file: Path, lm: str) -> Path:
-    """Judge new rows by the saved file, show the verdicts and write them and their report; the report's path."""
+    """Judge new rows by the saved file, show the verdicts and write them; return the path of the scored file."""
     from judgesmith.cli.rendering import show_verdict
     from judgesmith.datasets.loading import iter_rows
-    from judgesmith.programs.atomic import write_whole
-    from judgesmith.reports.rows import read_scored
-    from judgesmith.reports.spans import render
     from judgesmith.running.console import Watch, out
     from judgesmith.running.opening import open_judge, quiet
     from judgesmith.scoring.scoring import Run, score_file
     from judgesmith.signatures.values import Verdict
 
-    scored, page = (
-        judge_file.with_suffix(".scored.jsonl"),
-        judge_file.with_suffix(".html"),
-    )
+    scored = judge_file.with_suffix(".scored.jsonl")
     with quiet():
         judge = open_judge(judge_file, lm)
         with Watch("scoring") as watch:
@@ -108,5 +103,18 @@ def _score(rows: Path, judge_file: Path, lm: str) -> Path:
                 f"\n[yellow]{', '.join(map(escape, flagged))} addresses the judge: it was judged with and without "
                 "what asks for a score, and is flagged for a person to look at.[/yellow]"
             )
-        write_whole(page, render(read_scored(scored)))
-    return page
+    return scored
+
+
+def _page(scored: Path, page: Path) -> Path | None:
+    """Write the report of scored rows; None where the room of reports is not installed."""
+    from judgesmith.parts import offers
+    from judgesmith.programs.atomic import write_whole
+    from judgesmith.running.opening import quiet
+
+    for point in offers("judgesmith.pages"):
+        if point.name == "report":
+            with quiet():
+                write_whole(page, point.load()(scored))
+            return page
+    return None

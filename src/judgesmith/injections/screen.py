@@ -10,7 +10,7 @@ import asyncio
 
 from judgesmith.injections.rules import SHOWN, guarded, harmless, plain_texts
 from judgesmith.programs.models import engine
-from judgesmith.programs.prompting.suspicion import Suspicion, screens
+from judgesmith.programs.prompting.suspicion import Suspicion
 from judgesmith.signatures.values import Item
 
 
@@ -46,7 +46,6 @@ class _Batch:
 _batch = engine.PerLoop(_Batch)
 
 
-@screens.register
 class Rules:
     """Exact patterns of prompts, and a small model of the words of attacks; see `rules`."""
 

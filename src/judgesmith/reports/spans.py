@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -38,6 +39,7 @@ from judgesmith.reports.rows import (
     grade,
     mean_of,
     pieces,
+    read_scored,
     summarise,
 )
 from judgesmith.signatures.values import ErrorSpan, Opinion, Verdict
@@ -173,6 +175,11 @@ def render(data: Scored) -> str:
             ).decode(),
         )
     )
+
+
+def page_of(scored: Path) -> str:
+    """Return the page of a scored file."""
+    return render(read_scored(scored))
 
 
 def _decides(data: Scored) -> tuple[tuple[str, int], ...]:
