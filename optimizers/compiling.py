@@ -50,8 +50,9 @@ from judgesmith.optimizers.findings import Findings, Measured, contract_of, orig
 from judgesmith.optimizers.fitting.folds import folds
 from judgesmith.optimizers.fitting.outcome import cheapest, fit_decision, fit_preference
 from judgesmith.optimizers.fitting.weights import Training, refine
-from judgesmith.optimizers.planning import PROBES, Spending, Stages, row_tokens, taught
+from judgesmith.optimizers.planning import PROBES, Spending, Stages, taught
 from judgesmith.optimizers.report import CompileReport, Fitted, FormTrial, Parts, Plan
+from judgesmith.optimizers.room import room_for, row_tokens
 from judgesmith.optimizers.search.base import (
     DemonstrationSearch,
     SearchRecord,
@@ -741,9 +742,10 @@ class Compiler:
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
         spent += stages.writing(labels) + Spending(steps=free_steps)
         learnt = max(sizes)
-        row, batch = row_tokens(labels), self.inference.batch_size
-        prompt, completion = spent.tokens(row, search.shown(learnt), batch)
-        sizes_tried = list(search.remarks(learnt))
+        row, batch = row_tokens(labels.rows), self.inference.batch_size
+        room = room_for(lm, labels.rows)
+        prompt, completion = spent.tokens(row, search.shown(learnt, room), batch)
+        sizes_tried = list(search.remarks(learnt, room))
         if sizes_tried:
             fewer, _ = spent.tokens(row, FEW_SHOWN, batch)
             sizes_tried.append(

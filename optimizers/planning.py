@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from judgesmith.datasets.records import Labels
 from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.programs.active_critic.task import TaskInference
@@ -174,15 +172,6 @@ class Stages:
         fits = self.inferring().calls + self.trials(dearest).calls + zero_shot
         share = math.ceil(fits / self.rows * max(self.sizes))
         return PROBES + share * len(self.sizes) + 2 * self.measuring(judge).calls
-
-
-def row_tokens(labels: Labels) -> int:
-    """Return the tokens of a row's texts, about."""
-    lengths = [
-        len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "")
-        for r in labels.rows
-    ]
-    return int(np.mean(lengths) / 3.5) + 20
 
 
 def taught(search: DemonstrationSearch, judge: Judge, *, teacher: bool) -> bool:

@@ -1,11 +1,12 @@
 """Measure whether a search finds demonstrations that help, and none where they do not.
 
-    python experiments/bench/taught.py [--seeds 10] [--effects none small large] [--output DIR]
+    python experiments/bench/taught.py [--seeds 10] [--effects none small large] [--bars .7 .85] [--output DIR]
 
 A scripted model scores texts of a known quality and tone. Without demonstrations it weighs the two; with some it
 regresses their scores on both, from where it stands. Effects differ in how much it learns: none (demonstrations change
 only its noise), small, or large. Of 40 labels, the search's choice is compared with zero-shot, with every candidate,
-and with what `compile` reports, on new rows with labels of the same kind.
+and with what `compile` reports, on new rows with labels of the same kind. With `--bars`, each search's answers choose
+by several values of `sure`, and nothing is compiled.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import hashlib
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,8 @@ from judgesmith.programs.models.transport import Request
 from judgesmith.testing.scripted import scripted_models
 
 ROWS, NEW, LABEL_NOISE = 40, 150, 8.0
+#: Each set has four demonstrations.
+FOUR: dict[str, Any] = {"max_demos": 4, "sizes": ()}
 FEATURES = re.compile(r"quality (\d+) tone (\d+)")
 Vector = NDArray[np.float64]
 
@@ -166,6 +170,60 @@ def once(name: str, seed: int, optimizer: str, **options: Any) -> Taught:
         )
 
 
+def by_bars(name: str, seed: int, bars: Sequence[float]) -> list[tuple[float, ...]]:
+    """Search once; return Q of zero-shot and of what each bar chooses, and of the best, on new rows."""
+    effect = EFFECTS[name]
+    labels = js.read_labels(make_rows(ROWS, seed, "tr"), scale=(1, 5))
+    new = make_rows(NEW, seed, "new")
+    method = js.ActiveCritic("vanilla", explain="none", reading="said")
+    with scripted_models() as scripted:
+        lm, _ = scripted(lambda request: answer(request, effect))
+        search = build_optimizer("random-search", FOUR, seed=seed)
+        rows = examples_of(labels)
+        search.compile(js.Judge(method, lm=lm, scale=js.Scale(1, 5)), trainset=rows)
+        assert search.record is not None
+        tried = search.record.tried
+        qs = [q_of(trial.program, new) for trial in tried]
+    found: list[tuple[float, ...]] = []
+    for search.sure in bars:
+        chosen, _ = search.choose(tried, rows)
+        found.append((qs[0], qs[tried.index(chosen)], max(qs)))
+    return found
+
+
+def bar_cells(name: str, seeds: int, bars: Sequence[float]) -> list[list[Any]]:
+    """Return the rows of the table of bars."""
+    every = np.array([by_bars(name, seed, bars) for seed in range(seeds)])
+    cells: list[list[Any]] = []
+    for place, bar in enumerate(bars):
+        zero, chosen, best = every[:, place].T
+        gain, most = chosen - zero, np.maximum(best - zero, 1e-9)
+        error = float(gain.std(ddof=1)) / seeds**0.5
+        cells.append(
+            [
+                name,
+                bar,
+                seeds,
+                float(chosen.mean()),
+                [float(gain.mean()), error],
+                int((gain != 0).sum()),
+                int((gain >= 0.9 * most).sum()),
+            ]
+        )
+    return cells
+
+
+BAR_COLUMNS = {
+    "effect": "{}",
+    "sure": "{:.2f}",
+    "seeds": "{:d}",
+    "chosen": "{:.2f}",
+    "gain (standard error)": "{:+.2f} ({:.2f})",
+    "zero-shot replaced": "{:d}",
+    "nine tenths of the way": "{:d}",
+}
+
+
 def cell(name: str, optimizer: str, runs: list[Taught]) -> list[Any]:
     """Return a row of the table."""
     chosen = np.array([run.chosen for run in runs])
@@ -194,12 +252,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--effects", nargs="+", default=list(EFFECTS))
     parser.add_argument("--optimizers", nargs="+", default=["random-search"])
+    parser.add_argument("--bars", type=float, nargs="+")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     cells: list[list[Any]] = []
+    if given.bars:
+        for name in given.effects:
+            cells += bar_cells(name, given.seeds, given.bars)
+        bars = " ".join(f"{bar:g}" for bar in given.bars)
+        command = f"python experiments/bench/taught.py --bars {bars}"
+        command += f" --seeds {given.seeds} --effects {' '.join(given.effects)}"
+        save(given.output, "taught-bars", BAR_COLUMNS, cells, commands=[command])
+        return
     for name in given.effects:
         for optimizer in given.optimizers:
-            runs = [once(name, seed, optimizer) for seed in range(given.seeds)]
+            runs = [once(name, seed, optimizer, **FOUR) for seed in range(given.seeds)]
             cells.append(cell(name, optimizer, runs))
             print(*cells[-1], flush=True)
     columns = {

@@ -40,6 +40,7 @@ from judgesmith.optimizers.examples import (
     score_rows,
 )
 from judgesmith.optimizers.fitting.folds import folds
+from judgesmith.optimizers.room import room_for
 from judgesmith.optimizers.search.racing import CHANCE, Rows, blocks, chance
 from judgesmith.optimizers.search.selection import Contest
 from judgesmith.parts import Options, option, read_options
@@ -177,6 +178,11 @@ class SearchContext:
     """The model that writes what a search has written, if it is not the judge's own."""
     tried: list[Trial] = field(default_factory=list)
 
+    @property
+    def room(self) -> int | None:
+        """Return the demonstrations that a prompt of the judge's model holds; None where that is not known."""
+        return room_for(self.base.lm, map(item_of, self.pool))
+
     def spare(self, proposal: Proposal) -> list[dict[str, Any]]:
         """Return the rows of the pool in the forms of a candidate's demonstrations, to stand in for left-out ones."""
         if not proposal.picked:
@@ -211,7 +217,7 @@ class SureOptions(SearchOptions):
     """Option of searches that replace zero-shot only if clearly better."""
 
     sure: float = option(
-        0.7,
+        0.85,
         "Share of paired resamples in which the best of one must beat those with fewer demonstrations; of several, its "
         "root by their number. 0: keep the best one.",
         ge=0,
@@ -233,8 +239,8 @@ class DemoOptions(Options):
     """Option of searches that show demonstrations."""
 
     max_demos: int = option(
-        4,
-        "Demonstrations in a prompt at most (paper: 3 for long texts, 8 for short).",
+        16,
+        "Demonstrations in a prompt at most (Active-Critic: 3 for long texts, 8 for short).",
         ge=1,
         le=MOST_DEMOS,
     )
@@ -356,12 +362,18 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         """Return the calls beside the scoring of rows at most, for a model that writes what is tried."""
         return 0
 
-    def shown(self, rows: int) -> int:
-        """Return the demonstrations in a prompt of the search, on average, with some rows to learn from."""
-        return self.max_demos // 2 if self.evaluations() > 1 else 0
+    def shown(self, rows: int, room: int | None = None) -> int:
+        """Return the demonstrations in a prompt of the search, on average.
 
-    def remarks(self, rows: int) -> list[str]:
-        """Return sentences on what a search of some rows tries, for a plan."""
+        Args:
+            rows: Rows to learn from.
+            room: Demonstrations that a prompt of the model holds, if that is known.
+        """
+        most = bounded(self.max_demos, rows, room)
+        return most // 2 if self.evaluations() > 1 else 0
+
+    def remarks(self, rows: int, room: int | None = None) -> list[str]:
+        """Return sentences on what a search of some rows tries, for a plan; room as in `shown`."""
         return []
 
     @property
@@ -765,7 +777,8 @@ class Demonstrations:
         percents = np.clip(percents, 0, 100)  # of a program's own scale
         fitted = Calibration.fit(percents, human, Scale(0, 100))
         error = np.array([abs(fitted(percents[i]) - human[i]) for i in usable])
-        count = max(self.options.max_demos, round(self.options.accept * len(usable)))
+        fewest = bounded(self.options.max_demos, len(pool))
+        count = max(fewest, round(self.options.accept * len(usable)))
         return np.sort(usable[np.argsort(error, kind="stable")[:count]])
 
     def shown_by(
@@ -796,6 +809,14 @@ class Demonstrations:
                 ),
             )
         return judge
+
+
+def bounded(size: int, rows: int, room: int | None = None) -> int:
+    """Return a number of demonstrations that some rows can fill, and a model's prompt can hold.
+
+    Half of the rows are left, so that one of them can stand in for each demonstration that a row may not see.
+    """
+    return max(1, min(size, rows // 2, size if room is None else room))
 
 
 def _explained(verdict: Verdict) -> bool:

@@ -14,12 +14,16 @@ from judgesmith.optimizers.registry import optimizers
 from judgesmith.optimizers.search.base import (
     Demonstrations,
     DemonstrationSearch,
-    DemoOptions,
     Proposal,
     SearchContext,
     SureOptions,
+    bounded,
 )
 from judgesmith.parts import option
+from judgesmith.programs.prompting.saved import MOST_DEMOS
+
+#: Demonstrations where nothing else is asked for.
+DEMOS = 16
 
 
 @optimizers.register
@@ -36,12 +40,18 @@ class LabeledFewShot(DemonstrationSearch):
     about = "one set of labelled rows as demonstrations, without a search"
     uses_teacher = adaptive = False
 
-    class Options(SureOptions, DemoOptions):
+    class Options(SureOptions):
         sure: float = option(
             0.0,
             "Share of paired resamples in which the demonstrations must beat zero-shot to stay.",
             ge=0,
             lt=1,
+        )
+        max_demos: int | None = option(
+            None,
+            "Demonstrations in the prompt; none: 16, at most half of the rows and what the model reads.",
+            ge=1,
+            le=MOST_DEMOS,
         )
 
     def __init__(self, k: int | None = None, **options: Any) -> None:
@@ -51,11 +61,19 @@ class LabeledFewShot(DemonstrationSearch):
         """Return 2: zero-shot, and the one set."""
         return 2
 
+    def shown(self, rows: int, room: int | None = None) -> int:
+        """Return the demonstrations in a prompt, on average of zero-shot and the set."""
+        return self._size(rows, room) // 2
+
+    def _size(self, rows: int, room: int | None) -> int:
+        return bounded(DEMOS, rows, room) if self.max_demos is None else self.max_demos
+
     def explore(self, context: SearchContext) -> None:
         """Judge the set of demonstrations that DSPy's optimizer draws."""
         order = np.random.default_rng([self.seed, 1]).permutation(len(context.pool))
         train = [dspy.Example(row=int(i)).with_inputs("row") for i in order]
-        drawn = dspy.LabeledFewShot(k=self.max_demos).compile(
+        size = self._size(len(context.pool), context.room)
+        drawn = dspy.LabeledFewShot(k=size).compile(
             dspy.Predict("row -> percent"), trainset=train
         )
         picked = [demo.row for demo in drawn.demos]

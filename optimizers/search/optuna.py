@@ -30,6 +30,7 @@ from judgesmith.optimizers.search.base import (
     SearchContext,
     SureOptions,
     Trial,
+    bounded,
 )
 from judgesmith.parts import option
 from judgesmith.programs.active_critic.critic import Variant
@@ -139,7 +140,8 @@ class OptunaSearch(DemonstrationSearch):
         self, trial: BaseTrial, number: int, context: SearchContext
     ) -> Proposal:
         program, form = self._formed(trial, context.base)
-        size = trial.suggest_int("demos", 0, self.max_demos)
+        most = bounded(self.max_demos, len(context.pool), context.room)
+        size = trial.suggest_int("demos", 0, most)
         if not size:
             return Proposal(f"trial {number}", "none", (), program, form)
         shown = Demonstrations(context, self, context.answers())

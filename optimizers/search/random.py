@@ -33,6 +33,7 @@ from judgesmith.optimizers.search.base import (
     SearchContext,
     SureOptions,
     Trial,
+    bounded,
 )
 from judgesmith.optimizers.search.prompts import Ended, quiet_dspy
 from judgesmith.parts import option
@@ -252,9 +253,9 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             le=MOST_DEMOS,
         )
         sizes: tuple[int, ...] = option(
-            (),
-            "Numbers of demonstrations that sets have in turn, such as 4, 8 and 16, up to max_demos and to half of the "
-            "rows; none: max_demos alone.",
+            (4, 8, 16),
+            "Numbers of demonstrations that sets have in turn, up to max_demos, to half of the rows, and to what the "
+            "model reads; none: max_demos alone, as with max_labeled_demos.",
         )
         max_rounds: int = option(
             1,
@@ -366,7 +367,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             order = np.random.default_rng([self.seed, 3]).permutation(order).tolist()
         best: NumberedJudge | None = None
         highest = -np.inf
-        for size, numbers in self._runs(len(context.pool)):
+        for size, numbers in self._runs(len(context.pool), context.room):
             table.numbers = list(numbers)
             found = self._run(table, size, numbers, order)
             score = found.candidate_programs[0]["score"]
@@ -377,34 +378,33 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         if self.metric is not None and best is not None:
             self._best = table.trials[shown_by(best)]
 
-    def _runs(self, rows: int) -> list[tuple[int, list[int]]]:
+    def _runs(self, rows: int, room: int | None) -> list[tuple[int, list[int]]]:
         """Return the runs of DSPy's class: the demonstrations in a prompt, and the candidates by DSPy's numbers.
 
         Each candidate is in one of them: the fixed ones in that of the most demonstrations, the random sets in turn.
         """
-        wanted = self.tried_sizes(rows)
+        wanted = self.tried_sizes(rows, room)
         numbers: dict[int, list[int]] = {size: [] for size in wanted}
         for number in range(-3, self.candidates):
             if self._restrict is None or number in self._restrict:
                 numbers[wanted[max(number, 0) % len(wanted)]].append(number)
         return [(size, some) for size, some in numbers.items() if some]
 
-    def shown(self, rows: int) -> int:
+    def shown(self, rows: int, room: int | None = None) -> int:
         """Return the demonstrations in a prompt of the search, on average."""
-        count = sum(size * len(numbers) for size, numbers in self._runs(rows))
+        count = sum(size * len(numbers) for size, numbers in self._runs(rows, room))
         return round(count / self.evaluations()) if self.candidates else 0
 
-    def tried_sizes(self, rows: int) -> list[int]:
-        """Return the numbers of demonstrations that sets of some rows have, the largest first."""
-        if not self.sizes:
+    def tried_sizes(self, rows: int, room: int | None = None) -> list[int]:
+        """Return the numbers of demonstrations that sets of some rows have, the largest first; room as in `shown`."""
+        if not self.sizes or self.max_labeled_demos is not None:
             return [int(self.max_demos)]
-        half = max(1, rows // 2)
-        sizes = {min(size, half) for size in (*self.sizes, self.max_demos)}
-        return sorted((size for size in sizes if size <= self.max_demos), reverse=True)
+        wanted = {min(size, self.max_demos) for size in (*self.sizes, self.max_demos)}
+        return sorted({bounded(size, rows, room) for size in wanted}, reverse=True)
 
-    def remarks(self, rows: int) -> list[str]:
+    def remarks(self, rows: int, room: int | None = None) -> list[str]:
         """Return what a plan says of the sizes that are tried."""
-        sizes = self.tried_sizes(rows)
+        sizes = self.tried_sizes(rows, room)
         if len(sizes) < 2 or not self.candidates:
             return []
         *others, last = map(str, sorted(sizes))

@@ -966,8 +966,23 @@ class Rates(NamedTuple):
     written: float
 
 
+def context_of(lm: LanguageModel | str) -> int | None:
+    """Return the tokens that a model reads at once; None where that is not known."""
+    if isinstance(lm, LanguageModel):
+        longest = getattr(lm._transport, "longest", None)
+        if isinstance(longest, int):
+            return longest
+    name = lm if isinstance(lm, str) else lm.name
+    if is_local(name):
+        from judgesmith.programs.models.local import CONTEXT
+
+        return CONTEXT
+    most = (_listed(name) or {}).get("max_input_tokens")
+    return most if isinstance(most, int) else None
+
+
 @cache
-def _rates(name: str) -> Rates | None:
+def _listed(name: str) -> dict[str, Any] | None:
     # LiteLLM's prices. Unless it is loaded anyway they are read from the file that comes with it: importing the library
     # takes seconds, and a model behind our own connection needs nothing else of it.
     if "litellm" in sys.modules:
@@ -976,7 +991,13 @@ def _rates(name: str) -> Rates | None:
         folder = importlib.util.find_spec("litellm").submodule_search_locations[0]  # type: ignore[union-attr,index]
         table = orjson.loads(Path(folder, PRICES).read_bytes())
     entry: Any = table.get(name) or table.get(name.partition("/")[2])
-    if not isinstance(entry, dict) or "input_cost_per_token" not in entry:
+    return entry if isinstance(entry, dict) else None
+
+
+@cache
+def _rates(name: str) -> Rates | None:
+    entry = _listed(name)
+    if entry is None or "input_cost_per_token" not in entry:
         return None
     prompt = entry["input_cost_per_token"]
     return Rates(

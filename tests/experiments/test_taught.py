@@ -2,12 +2,12 @@
 
 import pytest
 
-from judgesmith.experiments.bench.taught import once
+from judgesmith.experiments.bench.taught import FOUR, once
 
 
 @pytest.mark.slow
 def test_a_large_effect_is_found_and_reported_as_it_is() -> None:
-    runs = [once("large", seed, "random-search") for seed in range(3)]
+    runs = [once("large", seed, "random-search", **FOUR) for seed in range(3)]
     for run in runs:
         assert run.demos == 4
         assert run.way > 0.9
@@ -18,5 +18,5 @@ def test_a_large_effect_is_found_and_reported_as_it_is() -> None:
 
 @pytest.mark.slow
 def test_noise_seldom_replaces_the_plain_prompt() -> None:
-    runs = [once("none", seed, "random-search") for seed in range(3, 8)]
+    runs = [once("none", seed, "random-search", **FOUR) for seed in range(3, 8)]
     assert sum(run.demos > 0 for run in runs) <= 2

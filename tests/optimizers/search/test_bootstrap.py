@@ -138,7 +138,7 @@ def test_the_bootstrapped_candidate_exists_and_its_demonstrations_are_whole(
 def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(
     labels: Labels,
 ) -> None:
-    compiler = Compiler(search=js.CorrelationRandomSearch(candidates=2), cv=4)
+    compiler = Compiler(search=js.CorrelationRandomSearch(candidates=2, sizes=[]), cv=4)
     before, after = (
         compiler.plan(
             js.Judge(

@@ -119,7 +119,9 @@ def test_sizes_are_tried_in_turn_up_to_half_of_the_rows(labels_of: Any) -> None:
     assert sizes(sizes=[4, 8, 16], max_demos=16) == [0, 16, 16, 16, 16, 8, 8, 4]
     assert sizes(sizes=[4, 8, 16], max_demos=8) == [0, 8, 8, 8, 8, 8, 4, 4]
     assert sizes(sizes=[4, 32], max_demos=32) == [0, 20, 20, 20, 20, 20, 4, 4]
-    assert set(sizes()) == {0, 4}
+    assert sizes() == sizes(sizes=[4, 8, 16], max_demos=16)
+    assert set(sizes(max_demos=6)) == {0, 4, 6}
+    assert set(sizes(sizes=[], max_demos=4)) == {0, 4}
     with pytest.raises(OptionError, match="sizes"):
         js.CorrelationRandomSearch(sizes=[0])
 

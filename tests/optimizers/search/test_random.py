@@ -79,7 +79,9 @@ def test_zero_shot_is_always_a_candidate(search: Search, labels: Labels) -> None
         ({"candidates": 0}, []),
     ):
         _, record = search(labels, **given)
-        assert [c.name for c in record.candidates] == ["zero-shot", *names]
+        first, *others = (c.name for c in record.candidates)
+        assert first == "zero-shot"
+        assert sorted(others) == sorted(names)  # the sizes are tried one by one
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def test_rows_without_an_answer_become_no_demonstrations(
         )
 
     server.answer = answer
-    search(labels, candidates=6, max_failed=0.5, anchor="gold")
+    search(labels, candidates=6, max_failed=0.5, anchor="gold", max_labeled_demos=0)
     shown = {
         message["content"].split("Summary ")[1][:4]
         for ask in server.judged

@@ -484,6 +484,7 @@ def test_prices(name: str) -> None:
 def unloaded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """No price was asked for, and LiteLLM is not imported; afterwards all is as it was."""
     lm_module._rates.cache_clear()
+    lm_module._listed.cache_clear()
     monkeypatch.setitem(sys.modules, "litellm", types.ModuleType("litellm"))
     del sys.modules["litellm"]
     return monkeypatch
