@@ -92,9 +92,10 @@ def _score(rows: Path, judge_file: Path, lm: str) -> Path:
         out.rule("New outputs, judged by the saved file")
         flagged = []
         for row, record in iter_rows(scored):
-            # The row says which aspect was judged; a verdict does not.
+            # The row says more than a verdict: its aspect, the judge's contract.
+            values = record["verdict"].items()
             verdict = Verdict.model_validate(
-                {k: v for k, v in record["verdict"].items() if k != "aspect"}
+                {name: value for name, value in values if name in Verdict.model_fields}
             )
             show_verdict(row.id, row.output, verdict, str(judge.scale))
             flagged += [row.id] * bool(verdict.suspicious)
