@@ -170,7 +170,8 @@ class Copier:
     async def send(self, request: Request) -> Reply:
         if "2 + 2 =" in request.messages[-1]["content"]:
             return Reply("4")
-        return Reply(self.answer(request), prompt_tokens=10, completion_tokens=5)
+        count = sum(len(one["content"]) for one in request.messages) // 4
+        return Reply(self.answer(request), prompt_tokens=count, completion_tokens=5)
 
     def answer(self, request: Request) -> str:
         system, last = (request.messages[i]["content"] for i in (0, -1))

@@ -223,7 +223,7 @@ def test_every_page_that_can_be_written_is_looked_at() -> None:
         f"{path.parent.name}/{path.name}"
         for path in paths
         if re.search(
-            r"from \.+pages import .*(render|environment)",
+            r"from judgesmith\.pages import (\([^)]*|.*)(render|environment)",
             path.read_text(encoding="utf-8"),
         )
     }
