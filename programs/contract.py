@@ -40,6 +40,11 @@ class Question:
     scale: Scale | None = None
     aspect: str = ""
 
+    @property
+    def about(self) -> str:
+        """The aspect; "" where it is called as the column of its ratings is, which tells no more."""
+        return "" if self.aspect in self.ratings else self.aspect
+
     def __str__(self) -> str:
         """Say it in words."""
         names = " and ".join(map(repr, self.ratings)) or "ratings"
@@ -214,8 +219,7 @@ class Contract:
                 f"({self._options()}); to compare it with others, write its scores with `judgesmith score` and "
                 "evaluate that file with --human COLUMN"
             )
-        other = not speaks_of(own.aspect, read.aspect)
-        if not (other or _other_columns(own.ratings, read.ratings)):
+        if speaks_of(own.about, read.about) and not _other_columns(own, read):
             return None
         if chosen or self.earlier:
             return both
@@ -319,12 +323,18 @@ def speaks_of(one: str, other: str) -> bool:
     return plain[0] == plain[1] or all(name in _OVERALL for name in plain)
 
 
-def _other_columns(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return True if ratings stand in other columns, unless both names say no more than score."""
-    before, now = ({name.casefold() for name in names} for names in (one, other))
+def _other_columns(one: Question, other: Question) -> bool:
+    """Return True if ratings stand in other columns, unless both names say no more than score.
+
+    Preferences are read as scores of two sides, whose column has a name of its own.
+    """
+    if one.kind == other.kind == "preference":
+        return False
+    before, now = ({name.casefold() for name in each.ratings} for each in (one, other))
     if not before or not now or before == now:
         return False
-    return not (len(before) == len(now) == 1 and all(map(_means_score, (*one, *other))))
+    names = (*one.ratings, *other.ratings)
+    return not (len(before) == len(now) == 1 and all(map(_means_score, names)))
 
 
 @cache
