@@ -17,6 +17,7 @@ from judgesmith.datasets.benchmarks.catalog import list_benchmarks
 from judgesmith.datasets.perturbations.registry import perturbations
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.optimizers.registry import optimizers
+from judgesmith.optimizers.search import through_dspy
 from judgesmith.parts import Options
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.registry import methods, metrics
@@ -237,7 +238,9 @@ def test_parts_are_listed(
 ) -> None:
     monkeypatch.setitem(registry.broken, "shaky", "ImportError: no module named shaky")
     listed = json.loads(run("list", what, "--json").stdout)
-    assert [part["name"] for part in listed["parts"]] == list(registry.names())
+    others = [f"dspy:{name}" for name in through_dspy.names()]
+    names = [*registry.names(), *(others if what == "optimizers" else ())]
+    assert [part["name"] for part in listed["parts"]] == names
     assert listed["broken"] == {"shaky": "ImportError: no module named shaky"}
     assert "shaky" in run("list", what).stderr
     for part in listed["parts"]:

@@ -219,8 +219,8 @@ def test_a_server_that_is_down_or_refuses_the_key_is_one_line(
 ) -> None:
     rows, made = rows_file(48), tmp_path / "made.json"
     lm = ("--lm", "openai/fake", "-o", made, "--json")
-    cli("compile", rows, *lm, "--api-base", "http://127.0.0.1:9/v1").refused_at_once(
-        "ModelError", "openai/fake"
+    cli("compile", rows, *lm, "--api-base", "http://127.0.0.1:9/v1").come_again(
+        "OutageError", "openai/fake"
     )
     server.answer = lambda ask: fake.Fault(401, '{"error": {"message": "bad key"}}')
     cli("compile", rows, *lm, "--api-base", server.base).refused_at_once(

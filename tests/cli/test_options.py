@@ -54,6 +54,7 @@ TRIED: list[Any] = [
     "other",
     "study.db",
     [0.5],
+    [3, 6],
     ["fine"],
     [0.1, 0.2, 0.3, 0.4, 0.5],
     ["openai/other"],

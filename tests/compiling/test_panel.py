@@ -74,7 +74,7 @@ def test_a_member_that_answers_nothing_is_asked_about_each_row_once(
     assert why.startswith("percent of openai/b was asked no more: it scored none of ")
     assert "the answer is empty" in why
     shown = cli("show", judge).said
-    assert "openai/b" not in shown.partition("members")[2].splitlines()[0]
+    assert "openai/b" not in shown.partition("\nmembers")[2].splitlines()[0]
 
 
 @pytest.mark.parametrize("optimizer", ["zero-shot", "random-search"])

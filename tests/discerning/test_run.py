@@ -169,8 +169,8 @@ def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
         assert sees(report, name) == "no", name
     for name in ("omission:minor", "word-deletion:major", "deletions:major"):
         assert sees(report, name) == "yes", name
-    for name in ("attack-request", "attack-control"):  # any further sentence is welcome
-        assert sees(report, name) == "yes"
+    assert sees(report, "attack-control") == "yes"  # any further sentence is welcome
+    assert sees(report, "attack-request") == "no"  # cut, it makes no text longer
     conclusion = report["conclusion"]
     assert "shuffle:major" in conclusion
     assert "raises its score for any further sentence" in conclusion

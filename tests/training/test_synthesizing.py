@@ -139,7 +139,8 @@ def test_a_text_may_hold_signs_that_end_lines_elsewhere(
 
 def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) -> None:
     lm, transport = scripted(grade)
-    judge = Judge(DirectScorer("fluency", reading="said"), lm=lm)
+    method = DirectScorer("fluency", reading="said", material="all")
+    judge = Judge(method, lm=lm)
     everything = synthesis(rows, judge).inputs[0]
     apart = everything["d3"] + everything["d7"]
     made = run(synthesis(rows, judge, apart=apart))

@@ -66,8 +66,8 @@ class ScriptedTransport:
             return answer
         # A count that is far too small means that the server cut the prompt.
         size = sum(len(message["content"]) for message in request.messages)
-        tokens = 10 if size < 5000 else size // 4
-        return Reply(answer, prompt_tokens=tokens, completion_tokens=5)
+        counted = 10 if size < 5000 else size // 4
+        return Reply(answer, prompt_tokens=counted, completion_tokens=5)
 
     def _next(self, request: Request) -> Answered:
         text = "\n".join(f"[{m['role']}] {m['content']}" for m in request.messages)
