@@ -218,8 +218,8 @@ class SureOptions(SearchOptions):
 
     sure: float = option(
         0.85,
-        "Share of paired resamples in which the best of one must beat those with fewer demonstrations; of several, its "
-        "root by their number. 0: keep the best one.",
+        "Share of paired resamples in which a candidate must beat one with fewer demonstrations. Of K candidates it is "
+        "the Kth root of this. 0: keep the best one.",
         ge=0,
         lt=1,
     )
