@@ -14,7 +14,7 @@ Ending = Literal["whole", "limit", "filter", "cut"]
 #: The model ended the answer, or called a tool with it. A server that names no reason is believed to have sent all.
 _WHOLE = re.compile(
     r"stop(?:ped|sequences?|string|token|word)?|eos(?:token)?|eot|end(?:token|turn|of(?:turn|text|message|sequence))?|"
-    r"complet(?:ed?|ion)|done|finish(?:ed)?|normal|success|ok|tool(?:calls?|use)?|functioncalls?|none|null"
+    r"complete(?:d)?|completion|done|finish(?:ed)?|normal|success|ok|tool(?:calls?|use)?|functioncalls?|none|null"
 )
 #: The limit of tokens ended it: what stands before its last word is whole.
 _LIMIT = re.compile(

@@ -88,7 +88,7 @@ _OF_THOUGHTS = re.compile(
 )
 _OF_ANSWER = re.compile(
     _HEADING.format(
-        r"(?:final\ )?(?:answer|response|verdict|output|result|decision|evaluation|judge?ment|assessment)"
+        r"(?:final\ )?(?:answer|response|verdict|output|result|decision|evaluation|judgment|judgement|assessment)"
     ),
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )

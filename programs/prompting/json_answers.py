@@ -50,7 +50,7 @@ def json_parts(text: str) -> list[Any]:
 
 #: Words that name a model's own answer, before an object inside its sentence; or a tag that holds nothing else.
 _INTRODUCED = re.compile(
-    r"""(?:\b(?:here|json|follow(?:s|ing)?|below|verdict|evaluation|answer|results?|assessment|judge?ment|response|score|
+    r"""(?:\b(?:here|json|follow(?:s|ing)?|below|verdict|evaluation|answer|results?|assessment|judgment|judgement|response|score|
         rating|grade|conclusion|I\ (?:would\ )?(?:rate|score|grade|judge|evaluate|assess|give)(?:\ (?:it|this))?)\b
         (?:\ (?:is|are|as\ follows|the\ json|below|it|my\ (?:verdict|answer|evaluation|json|assessment|score|rating)))?
         [\s*_]*[:=]?[\s*_`]*(?:json\b\s*)?

@@ -273,7 +273,7 @@ def without(text: str, evidence: Sequence[Sign]) -> str:
 
 
 def _without_request(text: str, evidence: Sequence[Sign]) -> str:
-    """Return a flagged text without its signs and weaker ones beside them; without its signs alone if little is left."""
+    """Return a flagged text without its signs and weaker ones; without its signs alone if little is left."""
     rest = without(text, signs(text, BESIDE))
     return without(text, evidence) if rest == text else rest
 
