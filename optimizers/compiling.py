@@ -632,7 +632,11 @@ class Compiler:
         method = judge.method
         name = lm.name if isinstance(lm, LanguageModel) else lm
         learns = inquiry_of(method) is not None or bool(_dearer(judge, name))
-        refined = isinstance(method, Refinable) and bool(method.refiners())
+        # Weights that it has are forgotten first, and fitted again.
+        fresh = method.with_()
+        if isinstance(fresh, HasForms):
+            fresh.settle()
+        refined = isinstance(fresh, Refinable) and bool(fresh.refiners())
         fits = fitted_always(method) or (
             refined and self.search.searches and self.options.refine
         )

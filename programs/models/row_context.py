@@ -6,7 +6,7 @@ own document) and counted (usage, calls), whichever way a judge calls its model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -208,10 +208,24 @@ def seen(demos: Sequence[Mapping[str, Any]], item: Item) -> list[Mapping[str, An
 
 
 def _free(demos: Sequence[Mapping[str, Any]], item: Item) -> list[Mapping[str, Any]]:
-    """Return the rows that may stand in: of no document that is shown, and none that the row may not see."""
+    """Return the rows that may stand in: of no document that is shown, and none that the row may not see.
+
+    Templates of several documents are one text: a row that holds a demonstration's output does not stand in for it.
+    """
     groups = {demo.get("group") for demo in demos}
-    rows = [row for row in _spare.get() if row.get("group") not in groups]
+    outputs = {str(demo.get("output") or "") for demo in demos} - {""}
+    rows = [
+        row
+        for row in _spare.get()
+        if row.get("group") not in groups and not _holds(row, outputs)
+    ]
     return [rows[number] for number in allowed(rows, item)]
+
+
+def _holds(row: Mapping[str, Any], outputs: Iterable[str]) -> bool:
+    """Return True if a row's texts hold one of these outputs."""
+    texts = f"{row.get('output') or ''}\n{row.get('source') or ''}"
+    return any(output in texts for output in outputs)
 
 
 def _nearest(

@@ -582,16 +582,16 @@ def test_a_budget_holds_for_every_cell(study: Any, folder: Path) -> None:
         "--seeds",
         1,
         "--max-calls",
-        30,
+        36,
     )
     done = study("optimizers", *arms, "--json", "--no-cache")
     assert done.code == 1
     search, fine = lines(folder / "results.jsonl")
-    assert search["calls"] <= 30
+    assert search["calls"] <= 36
     assert "the budget ran out" in search["stopped"]
     assert search["heldout_calls"] == 16  # held-out rows are no part of it
     assert fine["reason"].startswith(
-        "BudgetError: the budget of 30 calls"
+        "BudgetError: the budget of 36 calls"
     )  # 2 calls a row of 16, and task inference
 
 
