@@ -114,6 +114,7 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "study.labels": ["study", "labels", labelled, *lm, *study, "--dry-run"],
         "study.models": ["study", "models", labelled, *lm, *study, "--dry-run"],
         "study.paper": ["study", "paper", "--help"],
+        "study.control": ["study", "control", "--help"],
         "study.replay": ["study", "replay", "--help"],
         "study.experience": ["study", "experience", "--help"],
     }  # fmt: skip
