@@ -93,7 +93,16 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "demo": ["demo", "--help"],
         "new": ["new", "It is short.", *lm, "-o", folder / "new.json"],
         "label": ["label", texts, "--store", folder / "s.sqlite", "--export-only"],
-        "compile": ["compile", labelled, *lm, *scale, "--candidates", 2, "-o", folder / "made.json"],
+        "compile": [
+            "compile",
+            labelled,
+            *lm,
+            *scale,
+            "--candidates",
+            2,
+            "-o",
+            folder / "made.json",
+        ],
         "score": ["score", labelled, "--judge", judge, "--api-base", at, "-o", scored],
         "evaluate": ["evaluate", labelled, "--judge", judge, "--api-base", at],
         "report": ["report", scored, "-o", folder / "report.html"],
@@ -109,7 +118,15 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "sync": ["sync", "phoenix", "nothing"],
         "synthesize": ["synthesize", labelled, "--judge", judge, "--dry-run"],
         "distill": ["distill", labelled, "--dry-run"],
-        "study.optimizers": ["study", "optimizers", labelled, *lm, *study, "--arm", "none"],
+        "study.optimizers": [
+            "study",
+            "optimizers",
+            labelled,
+            *lm,
+            *study,
+            "--arm",
+            "none",
+        ],
         "study.ablation": ["study", "ablation", labelled, *lm, *study, "--dry-run"],
         "study.labels": ["study", "labels", labelled, *lm, *study, "--dry-run"],
         "study.models": ["study", "models", labelled, *lm, *study, "--dry-run"],
@@ -117,7 +134,7 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "study.control": ["study", "control", "--help"],
         "study.replay": ["study", "replay", "--help"],
         "study.experience": ["study", "experience", "--help"],
-    }  # fmt: skip
+    }
 
 
 #: Commands that end with another code than 0 here.

@@ -70,9 +70,12 @@ def test_max_failed_stops_the_run(
     )  # 7 > 10 % of 60
     assert len(lines(out)) == 7
     score(
-        rows_file(400, "many.jsonl"), "-o", tmp_path / "many.out.jsonl",
-        "--max-failed", "10%",
-    ).refused("20 of 20 rows have no score (--max-failed), the last")  # fmt: skip
+        rows_file(400, "many.jsonl"),
+        "-o",
+        tmp_path / "many.out.jsonl",
+        "--max-failed",
+        "10%",
+    ).refused("20 of 20 rows have no score (--max-failed), the last")
 
 
 def test_how_many_may_fail() -> None:
@@ -250,11 +253,13 @@ def test_the_time_left_is_not_told_by_the_first_row(
     with Watch("scoring", 100) as watch:
         for clock[0] in (90.0, 101.0, 102.0, 123.0):
             watch.step()
-    assert [line.partition("scoring: ")[2] for line in capsys.readouterr().err.splitlines()] == [
+    assert [
+        line.partition("scoring: ")[2] for line in capsys.readouterr().err.splitlines()
+    ] == [
         "1 of 100",
         "2 of 100, 0.1/s",
         "4 of 100, 0.1/s, 18 min left",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_long_row_shows_what_is_read_of_it(
