@@ -201,7 +201,8 @@ def test_a_row_that_was_unlikely_to_be_labelled_counts_for_more() -> None:
     assert found.human == pytest.approx(2.75)
     assert estimate(judge, human).systems[0].human == pytest.approx(7 / 3)
     equal = estimate(judge, human, probabilities=[0.5] * 6)
-    assert equal.systems == estimate(judge, human).systems
+    # As text: no missing bound equals itself where a later Python compares field by field.
+    assert repr(equal.systems) == repr(estimate(judge, human).systems)
 
 
 def test_intervals_hold_where_low_scores_are_labelled_more_often() -> None:
