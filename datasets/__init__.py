@@ -5,7 +5,8 @@ if __name__ == "datasets":
     import sys
     from pathlib import Path
 
-    before, root = sys.path[:], Path(__file__).resolve().parents[1]
+    before = sys.path[:]
+    root = Path(__file__).resolve().parents[1]
     sys.path[:] = [place for place in before if Path(place).resolve() != root]
     del sys.modules["datasets"]
     try:

@@ -11,10 +11,12 @@ from pathlib import Path
 from judgesmith.errors import LabelsError
 
 #: Bytes that any file may unpack to; of more, at most this many times its own size.
-_ANYWAY, _TIMES = 64 << 20, 200
+_ANYWAY = 64 << 20
+_TIMES = 200
 #: Cells of one sheet, with the empty ones between: they take memory, too.
 _MOST_CELLS = 20_000_000
-_CHUNK, _OVERLAP = 1 << 20, 4096
+_CHUNK = 1 << 20
+_OVERLAP = 4096
 
 _COLUMN = re.compile(rb'\br="([A-Z]{1,3})\d')
 _ROW = re.compile(rb'<(?:\w+:)?row\b[^<>]*?\br="(\d+)"')
@@ -76,7 +78,8 @@ def scan_sheets(path: Path) -> Scan:
 def _scan_sheet(
     origin: str, book: zipfile.ZipFile, part: zipfile.ZipInfo, scan: Scan
 ) -> None:
-    columns, last = set[bytes](), 0
+    columns = set[bytes]()
+    last = 0
     for chunk in _chunks(book, part):
         columns.update(_COLUMN.findall(chunk))
         last = max(last, *map(int, _ROW.findall(chunk)), 0)
@@ -125,7 +128,8 @@ def _refuse_repeated(origin: str, content: bytes) -> None:
         if last < 0:
             empty += times
             continue
-        rows, empty = rows + empty + times, 0
+        rows = rows + empty + times
+        empty = 0
         widest = max(widest, sum(int(n or 1) for n in _CELLS.findall(row, 0, last)))
     if rows * widest > _MOST_CELLS:
         raise LabelsError(

@@ -29,12 +29,14 @@ from judgesmith.rows import DERIVED
 
 Field = Literal["row", "source", "output"]
 #: What a text alone may put into one group: this share of all documents by default, and `LEAST` in any case.
-SHARE, LEAST = 0.1, 3
+SHARE = 0.1
+LEAST = 3
 #: The fewest words of nearly equal texts that are not equal, since one may differ (`likeness.NEAR`).
 NEAR_WORDS = 8
 #: Bands of values of a MinHash over pairs of neighbouring words. Of texts of eight words that differ in one, which have
 #: 7 of 11 pairs in common, 1 of 15,000 is missed.
-BANDS, WIDTH = 32, 3
+BANDS = 32
+WIDTH = 3
 #: How many texts of one bucket a text is compared with: a bucket of a template may hold them all.
 COMPARISONS = 4
 
@@ -164,7 +166,8 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
     groups = _Groups(len(rows))
     sources = _classes("source", _folded(rows, "source"))
     outputs = _classes("output", _folded(rows, "output"))
-    source_of, output_of = _class_of(sources), _class_of(outputs)
+    source_of = _class_of(sources)
+    output_of = _class_of(outputs)
     first_with: dict[Hashable, int] = {}
     for index, row in enumerate(rows):
         groups.join(first_with.setdefault(("doc", row.doc_id), index), index)
@@ -237,7 +240,8 @@ def _equal(row: Row, twin: Row) -> bool:
 def _join_all(
     groups: _Groups, rows: Sequence[Row], members: Sequence[int]
 ) -> list[Link]:
-    links, first = [], members[0]
+    links = []
+    first = members[0]
     for index in members[1:]:
         if groups.root(first) != groups.root(index):
             links.append(Link("row", _equal(rows[first], rows[index]), first, index))
@@ -292,7 +296,8 @@ def _nearest(
         texts = zip(("source", "output"), _texts(rows[row], others[twin]), strict=True)
         common = tuple(name for name, (a, b) in texts if alike(folded(a), folded(b)))
         if len(common) > len(best):
-            best, pair = common, (row, twin)
+            best = common
+            pair = (row, twin)
     return Shared(*pair, " and ".join(best) or "document, by way of other rows,")
 
 

@@ -26,16 +26,16 @@ _MARKS = (
 )
 _CHUNK = 1 << 20
 _SAMPLE = 50_000  # bytes of lines beyond ASCII that are looked at
-_WORDS, _SHOWN = 4, 24  # words in a note, and characters of each
+# words in a note, and characters of each
+_WORDS = 4
+_SHOWN = 24
 
 
 def binary(path: Path) -> BinaryIO:
     """Open a file for reading bytes, unpacking gzip."""
-    return (
-        cast(BinaryIO, gzip.open(path))
-        if path.suffix.lower() == ".gz"
-        else path.open("rb")
-    )
+    if path.suffix.lower() == ".gz":
+        return cast(BinaryIO, gzip.open(path))
+    return path.open("rb")
 
 
 def encoding_of(path: Path) -> tuple[str, str | None]:
@@ -68,7 +68,8 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 def _not_utf8(path: Path) -> int | None:
     """The line (from 1) with the first byte that is not UTF-8, None where all are."""
-    decoder, lines = codecs.getincrementaldecoder("utf-8")(), 1
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    lines = 1
     try:
         for chunk in _chunks(path):
             lines += decoder.decode(chunk).count("\n")
@@ -126,7 +127,8 @@ def _ranked(matches: Iterable[Any]) -> list[str]:
     """The names of encodings that a text may have, the likeliest first."""
     ranked = list[tuple[Any, ...]]()
     for match in matches:
-        chaos, coherence = round(match.chaos, 1), -round(match.coherence, 1)
+        chaos = round(match.chaos, 1)
+        coherence = -round(match.coherence, 1)
         for name in match.could_be_from_charset:
             if name in _OFFICE:
                 place = _OFFICE.index(name)

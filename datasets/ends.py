@@ -66,7 +66,8 @@ def order_of(steps: Mapping[float, str], *, fault: bool = False) -> Order | None
     }
     if len(named) < 2:
         return None
-    lowest, highest = _tokens(named[min(named)]), _tokens(named[max(named)])
+    lowest = _tokens(named[min(named)])
+    highest = _tokens(named[max(named)])
     if fault and (_AMOUNTS & {*lowest, *highest}):
         return "unclear"
     return _order(_worth(lowest), _worth(highest))
@@ -110,7 +111,8 @@ def _order_by_words(
     steps, explicit = _steps(name)
     if not steps:
         return None
-    first, last = min(steps), max(steps)
+    first = min(steps)
+    last = max(steps)
     if len(steps) > 1:
         order = order_of(steps, fault=fault)
         within = first <= low and high <= last
@@ -148,7 +150,8 @@ def _named(text: str) -> tuple[dict[float, str], set[str]]:
 
 
 def _words(found: Iterable[tuple[str, str, str]]) -> tuple[dict[float, str], set[str]]:
-    steps, signs = dict[float, str](), set[str]()
+    steps = dict[float, str]()
+    signs = set[str]()
     for number, sign, words in found:
         tokens = [token.strip(_AROUND) for token in folded(words).split()]
         while tokens and tokens[-1] in _BETWEEN:
@@ -165,7 +168,8 @@ def _tokens(words: str) -> list[str]:
 
 def _worth(tokens: list[str]) -> int:
     """Return 1 for words of the better end, -1 for those of the worse one, 0 where they do not tell."""
-    worths, turned = set[int](), 1
+    worths = set[int]()
+    turned = 1
     for token in tokens:
         if token in _TURNING:
             turned = -1

@@ -106,11 +106,9 @@ class Export:
         choices: dict[str, dict[str, Any]] = {}
         why: dict[str, dict[str, list[Any]]] = {}
         for answer in answers:
-            question, value, reason = (
-                answer.question,
-                _single(answer.value),
-                answer.reason,
-            )
+            question = answer.question
+            value = _single(answer.value)
+            reason = answer.reason
             if (
                 isinstance(value, str) and folded_name(str(question)) in _REASONS
             ):  # a question that asks for a text
@@ -212,10 +210,8 @@ def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
         for question, responses in answers
         for response in _responses(question, responses)
     )
-    fields, about = (
-        _object(parsed(record["fields"])),
-        _object(parsed(record.get("metadata"))),
-    )
+    fields = _object(parsed(record["fields"]))
+    about = _object(parsed(record.get("metadata")))
     return {**fields, **about, "id": record.get("id")}, submitted
 
 
@@ -391,7 +387,8 @@ def _annotated(annotation: Mapping[str, Any]) -> Iterator[Answer]:
     parts = filter(_is_region, results)
     regions = {str(region["id"]) for region in parts if region.get("id") is not None}
     for result in results:
-        inner, name = _object(result.get("value")), result.get("from_name")
+        inner = _object(result.get("value"))
+        name = result.get("from_name")
         key = next((key for key in _ANSWERS if key in inner), None)
         if key is not None:
             value = _chosen(key, inner[key])
@@ -478,10 +475,8 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
 
 def _mlflow_whole(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """A line of `Trace.to_json()`: what a table has of it, from its root span."""
-    about, spans = (
-        _object(parsed(record["info"])),
-        _objects(_object(parsed(record["data"])).get("spans")),
-    )
+    about = _object(parsed(record["info"]))
+    spans = _objects(_object(parsed(record["data"])).get("spans"))
     root = next(
         (
             _object(span.get("attributes"))
@@ -614,11 +609,10 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
         ),
         None,
     )
-    name = (
-        span
-        if span is not None
-        else source_key(f"{as_text(texts['source'])}\n{as_text(texts['output'])}")
-    )
+    if span is not None:
+        name = span
+    else:
+        name = source_key(f"{as_text(texts['source'])}\n{as_text(texts['output'])}")
     session = record.get("attributes.session.id")
     return {"id": name, **texts} | (
         {"group": session} if _there(session) else {}
@@ -657,11 +651,10 @@ def langfuse_score(score: Mapping[str, Any]) -> Answer:
     left = DISCARDED if "judge" in _object(score.get("metadata")) else ""
     if not left and _there(source) and not by_people(source):
         left = not_of_people(source)
-    rating = (
-        None
-        if score.get("dataType") in ("TEXT", "CORRECTION")
-        else score.get("stringValue") or score.get("value")
-    )
+    if score.get("dataType") in ("TEXT", "CORRECTION"):
+        rating = None
+    else:
+        rating = score.get("stringValue") or score.get("value")
     who = score.get("authorUserId") or score.get("source")
     return Answer(
         score.get("name"),
@@ -688,10 +681,12 @@ def _prodigy(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
         for name, cell in record.items()
         if name not in ours and not name.startswith("_")
     }
-    decision, value = record["answer"], record["answer"]
+    decision = record["answer"]
+    value = record["answer"]
     left = DISCARDED if decision == "ignore" else ""
     if "accept" in record:
-        value, left = record["accept"], "" if decision == "accept" else DISCARDED
+        value = record["accept"]
+        left = "" if decision == "accept" else DISCARDED
     answer = Answer("rating", record.get("_annotator_id"), value, left)
     return {**_object(parsed(record.get("meta"))), **texts}, [answer]
 
@@ -712,7 +707,8 @@ def _names_ratings(record: Mapping[str, Any]) -> bool:
 
 
 def _named(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
-    texts, answers = dict[str, Any](), list[Answer]()
+    texts = dict[str, Any]()
+    answers = list[Answer]()
     for name, cell in record.items():
         if named := _named_answers(name, cell):
             answers += named

@@ -61,7 +61,8 @@ _DELIMITERS = ",;\t|"
 _SEP = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 #: Lines and rows of a text by which its form is found.
-_LINES, _ROWS = 200, 20
+_LINES = 200
+_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,10 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
         next(lines)
     reader = csv.reader(lines, delimiter=form.delimiter, strict=True)
     header: list[str] | None = None
-    ours, rows, packed, below = False, _Rows(), list[str](), form.below
+    ours = False
+    rows = _Rows()
+    packed = list[str]()
+    below = form.below
     outputs: list[str] = []
     try:
         for cells in itertools.islice(reader, form.above, None):
@@ -302,11 +306,9 @@ class _Rows:
         missing = header[len(cells) if lacking > 0 else self.cells :]
         optional = all(not is_role(name) or is_comment(name) for name in missing)
         if lacking < 0:
-            return (
-                None
-                if any(cell.strip() for cell in cells[lacking:])
-                else cells[:lacking]
-            )
+            if any(cell.strip() for cell in cells[lacking:]):
+                return None
+            return cells[:lacking]
         if lacking == 0:
             return cells if optional or not self.short else None
         if (
@@ -315,7 +317,8 @@ class _Rows:
             or not (optional or every)
         ):
             return None
-        self.short, self.cells = self.short + 1, len(cells)
+        self.short = self.short + 1
+        self.cells = len(cells)
         return [*cells, *[""] * lacking]
 
 
@@ -334,11 +337,9 @@ def _malformed(
 
 
 def _reason(error: Exception) -> str:
-    return (
-        f"{error.msg}, character {error.colno}"
-        if isinstance(error, json.JSONDecodeError)
-        else str(error)
-    )
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, character {error.colno}"
+    return str(error)
 
 
 def _jsonl_records(text: _Text) -> Iterator[Record]:
@@ -419,7 +420,8 @@ def _advice(content: str, place: int) -> str:
 
 def _objects(content: str, origin: str) -> Iterator[Any]:
     """JSON values one after the other, as JSON lines are; perhaps with commas between them."""
-    decoder, place = json.JSONDecoder(), 0
+    decoder = json.JSONDecoder()
+    place = 0
     between = re.compile(r"[\s,]*")
     while (place := between.match(content, place).end()) < len(content):  # type: ignore[union-attr]
         try:

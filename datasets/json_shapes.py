@@ -71,7 +71,8 @@ def _by_index(
 ) -> list[dict[str, Any]]:
     """An object of objects: {column: {index: cell}}, pandas' usual form, or {index: {column: cell}}."""
     inner = list(dict.fromkeys(itertools.chain(*data.values())))
-    outside, inside = any(map(is_role, data)), any(map(is_role, inner))
+    outside = any(map(is_role, data))
+    inside = any(map(is_role, inner))
     if outside and not inside:
         rows = []
         for place in inner:

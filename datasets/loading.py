@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -99,7 +98,8 @@ class _Reading:
 
     def check(self, aspect: str | None) -> None:
         """Raise OptionError for an impossible scale or kind, or one that a mean cannot be used with."""
-        scale, kind = self.scale, self.kind
+        scale = self.scale
+        kind = self.kind
         if scale is not None and not (
             len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE
         ):
@@ -198,7 +198,8 @@ def _learnable(
     outputs: Outputs, labels_of: Callable[[str], Labels]
 ) -> dict[str, Labels]:
     """Return the labels of all aspects that have enough, with a note on each that has not. Raises LabelsError."""
-    labels, notes = dict[str, Labels](), list[str]()
+    labels = dict[str, Labels]()
+    notes = list[str]()
     for name in outputs.aspects():
         try:
             labels[name] = labels_of(name)
@@ -282,7 +283,7 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
     Raises LabelsError where the aspects are on different scales, or too few rows have them all.
     """
     first = read[0]
-    if len(set(map(attrgetter("scale"), read))) > 1:
+    if len({part.scale for part in read}) > 1:
         text = ", ".join(map(_aspect_and_scale, read))
         raise LabelsError(
             f"{first.origin}: the aspects of a mean share a scale, and these do not: {text}; pass --scale LOW HIGH if "
@@ -295,7 +296,7 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
             f"{first.origin}: {len(rows)} rows have all of {names}, at least {min_rows} are needed; rate more rows, or "
             "leave aspects out"
         )
-    warnings = itertools.chain.from_iterable(map(attrgetter("warnings"), read))
+    warnings = itertools.chain.from_iterable(part.warnings for part in read)
     note = f"{first.origin}: the overall score is the mean of {names}"
     if lacking := len(first) - len(rows):
         note += f"; {lacking} rows that lack one were left out"
@@ -341,7 +342,8 @@ def _account_of_mean(
         return None
     accounts = filter(None, (labels.account for labels in read))
     columns = dict.fromkeys(account.columns["score"] for account in accounts)
-    complete, reason = set(map(attrgetter("line"), rows)), f"it lacks one of {names}"
+    complete = {row.line for row in rows}
+    reason = f"it lacks one of {names}"
     lacking = [(row.line, reason) for row in first.rows if row.line not in complete]
     return replace(
         first.account,
@@ -389,17 +391,17 @@ def read_compared(
     """Read every row of a file that compares two outputs, with or without a preference; None for another file."""
     table = open_table(source)
     records = list(table.records)
-    export, plain = recognised(records, table.origin), records
+    export = recognised(records, table.origin)
+    plain = records
     if export is not None:
         plain = export.records(records, table.origin)
     chosen = remembered(records, columns)
     if export is not None:
         chosen = export.columns(chosen, table.origin)
-    pairs = (
-        None
-        if "output" in chosen
-        else Pairs.find(names_of(plain, verdicts=False), chosen, decided=False)
-    )
+    if "output" in chosen:
+        pairs = None
+    else:
+        pairs = Pairs.find(names_of(plain, verdicts=False), chosen, decided=False)
     if pairs is None:
         return None
     if pairs.decided:

@@ -11,7 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
@@ -143,11 +143,10 @@ class Marks:
         )
         commas = decimal_comma and any(map(_DECIMAL.search, words))
         words = Counter({_word(word, commas): count for word, count in words.items()})
-        marks = (
-            cls(signs=True)
-            if signs and not categories
-            else cls._of_words(words, categories)
-        )
+        if signs and not categories:
+            marks = cls(signs=True)
+        else:
+            marks = cls._of_words(words, categories)
         return replace(marks, decimal_comma=commas)
 
     @classmethod
@@ -158,7 +157,7 @@ class Marks:
             return cls()
         ways = (_numbers, _stars, _fractions, _percentages, _points, _numbered, _grades)
         tried = [way(words) for way in ways]
-        tried += map(partial(_ladder, words), _TABLES)
+        tried += [_ladder(words, table) for table in _TABLES]
         readings = [marks for marks in tried if marks is not None]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
 
@@ -182,9 +181,9 @@ class Marks:
 
     def reads(self, word: str) -> bool:
         """Return True if a folded word is one of these ratings."""
-        return (
-            word in self.values if self.values else NUMBER.fullmatch(word) is not None
-        )
+        if self.values:
+            return word in self.values
+        return NUMBER.fullmatch(word) is not None
 
     def number(self, cell: Any) -> float | None:
         """Return the number of a word, None for a cell that is to be read as a number.
@@ -232,11 +231,9 @@ class Marks:
             f"{'/'.join(used.get(level) or [named[level]])} = {level:g}"
             for level in levels
         )
-        return (
-            " < ".join(shown)
-            if len(levels) <= _MOST_SHOWN
-            else f"numbers from {levels[0]:g} to {levels[-1]:g}"
-        )
+        if len(levels) <= _MOST_SHOWN:
+            return " < ".join(shown)
+        return f"numbers from {levels[0]:g} to {levels[-1]:g}"
 
     def plain(self, cell: Any) -> Any:
         """Return a cell with other digits or with commas as the number that it is; any other unchanged."""
@@ -264,11 +261,9 @@ def is_date(word: str) -> bool:
 def _word(word: str, decimal_comma: bool) -> str:
     """A folded word whose numbers have a point for a decimal comma, and nothing between thousands."""
     word = _THOUSANDS.sub(lambda hit: re.sub("[,'’]", "", hit[0]), word)
-    return (
-        _DECIMAL.sub(lambda hit: f"{hit[1].replace('.', '')}.{hit[2]}", word)
-        if decimal_comma
-        else word
-    )
+    if decimal_comma:
+        return _DECIMAL.sub(lambda hit: f"{hit[1].replace('.', '')}.{hit[2]}", word)
+    return word
 
 
 @lru_cache(maxsize=4096)
@@ -282,9 +277,11 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
         return match["what"].strip(" _-:"), (0.0, 100.0)
     ends = [(float(number), word) for number, word in _NAMED_ENDS.findall(inside)]
     if len(ends) >= 2:
-        (low, _), (high, _) = min(ends), max(ends)
+        (low, _) = min(ends)
+        (high, _) = max(ends)
     elif hit := _RANGE.search(inside):
-        low, high = float(hit[1]), float(hit[2])
+        low = float(hit[1])
+        high = float(hit[2])
     elif hit := _OUT_OF.search(inside):
         high = float(hit[1])
         low = 0.0 if high >= 20 else 1.0
@@ -330,9 +327,11 @@ def _fractions(words: Counter[str]) -> Marks | None:
     tops: Counter[str] = Counter()
     for word, match in fractions.items():
         tops[match[2]] += words[word]
-    top = (
-        tops.most_common(1)[0][0] if tops else "0"
-    )  # another one in some cell is a problem of that cell
+    # another one in some cell is a problem of that cell
+    if tops:
+        top = tops.most_common(1)[0][0]
+    else:
+        top = "0"
     if int(top) < 2:
         return None
     values = {
@@ -365,7 +364,8 @@ def _points(words: Counter[str]) -> Marks | None:
 
 def _numbered(words: Counter[str]) -> Marks | None:
     """`4 - Good`, `5 (excellent)`, `1: poor`: a form's numbers with their words."""
-    numbers, plain = dict[str, re.Match[str]](), dict[str, float]()
+    numbers = dict[str, re.Match[str]]()
+    plain = dict[str, float]()
     for word in words:
         if match := _NUMBERED.fullmatch(word):
             numbers[word] = match
@@ -377,7 +377,8 @@ def _numbered(words: Counter[str]) -> Marks | None:
     texts: dict[float, str] = {}
     for word, match in sorted(numbers.items(), reverse=True):
         texts[values[word]] = match[2].strip(" ()")
-    least, most = min(values.values()), max(values.values())
+    least = min(values.values())
+    most = max(values.values())
     order = _order(texts)
     if order == "falling" or not 1 <= most - least <= 10:
         return Marks("score", values, order=order)

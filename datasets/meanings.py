@@ -30,7 +30,8 @@ _WORDS = {
 }
 #: Words of columns that hold something about a text, and by which a column is likely to be the score, where its values
 #: could be one.
-_ABOUT, _SCORE_WORDS = _NAMES["about"], _NAMES["score"]
+_ABOUT = _NAMES["about"]
+_SCORE_WORDS = _NAMES["score"]
 
 #: Words that keep a column from a role: a machine's reasons are no person's.
 _OTHER = {"reference": _ABOUT, "rationale": _NAMES["machine"]}
@@ -267,11 +268,10 @@ def _inside(part: Any) -> tuple[str, Any]:
     if held is None and isinstance(part, Mapping):
         beside = _NAMES["rater_in_object"] | _ABOUT
         free = [name for name in part if not words_of(str(name)) & beside]
-        held = (
-            (rater_in(part), part[free[0]])
-            if len(free) == 1 and _is_number(part[free[0]])
-            else None
-        )
+        if len(free) == 1 and _is_number(part[free[0]]):
+            held = (rater_in(part), part[free[0]])
+        else:
+            held = None
     return held or ("", part)
 
 

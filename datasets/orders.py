@@ -106,11 +106,9 @@ def read_marks(
     ):
         return Marks(decimal_comma=decimal_comma)
     marks = Marks.of(every, order, decimal_comma=decimal_comma)
-    return (
-        marks.of_fault()
-        if not order and any(names_a_fault(name) for name in names if name)
-        else marks
-    )
+    if not order and any(names_a_fault(name) for name in names if name):
+        return marks.of_fault()
+    return marks
 
 
 def refuse_unordered(
@@ -127,7 +125,8 @@ def refuse_unordered(
     Raises:
         LabelsError: For such words.
     """
-    words, back = ",".join(marks.unknown), ",".join(reversed(marks.unknown))
+    words = ",".join(marks.unknown)
+    back = ",".join(reversed(marks.unknown))
     if marks.fault:
         raise LabelsError(
             f"{where}: {name!r} names a fault, so {marks.unknown[0]!r} may be the worse answer; say which is, the "

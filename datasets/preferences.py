@@ -67,7 +67,8 @@ _BEFORE = (
     )
 )
 #: Both ends of a preference that is a number: all for output 1, and all for output 2.
-_FIRST, _SECOND = 1.0, 2.0
+_FIRST = 1.0
+_SECOND = 2.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ class Pairs:
             match = _SIDE.fullmatch(plain)
             if match is None or match["side"] not in _OPPOSITE:
                 continue
-            subject, side = match["subject"], match["side"]
+            subject = match["subject"]
+            side = match["side"]
             other = both.get(plain[: len(plain) - len(side)] + _OPPOSITE[side])
             if other is None:
                 continue
@@ -188,7 +190,8 @@ class Pairs:
         ]
 
     def _are_choices(self, name: str, records: Sequence[Mapping[str, Any]]) -> bool:
-        cells, shares = list[str](), set[float]()
+        cells = list[str]()
+        shares = set[float]()
         for record in records:
             cell = record.get(name)
             if unrated(cell):

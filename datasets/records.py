@@ -72,7 +72,8 @@ _COMMON_SCALES = (
 _RARE_SCALES = ((1.0, 3.0), (1.0, 6.0))
 _MANY_ROWS = 30
 #: Roles of human ratings, and rows by which the columns of a file are known.
-_RATINGS, _HEAD = ("score", "scores", "rater_score", "winner"), 1000
+_RATINGS = ("score", "scores", "rater_score", "winner")
+_HEAD = 1000
 #: Up to here sums, differences and squares of scores are finite, and differences of 0.001 are kept.
 LARGEST_SCORE = 1e12
 #: The aspect of labels that have the scores of several, in percent, and their mean as this one.
@@ -82,7 +83,8 @@ CODES = frozenset(
     {-1.0, -9.0, -98.0, -99.0, -999.0, -9999.0, 98.0, 99.0, 999.0, 9999.0}
 )
 #: Ratings by which a rater's scale is known, and more raters than these are a crowd.
-_FEW, _CROWD = 5, 5
+_FEW = 5
+_CROWD = 5
 _LEAST_OF_100 = 25.0  # 0..100 is no plausible scale for scores that all lie below this
 
 
@@ -217,10 +219,8 @@ class Labels:
         if share == self.template_share:
             return self
         rows = [replace(row, group=row.own_group or row.group) for row in self.rows]
-        before, merged = (
-            merge(rows, self.template_share).warnings(rows, self.origin),
-            merge(rows, share),
-        )
+        before = merge(rows, self.template_share).warnings(rows, self.origin)
+        merged = merge(rows, share)
         own_warnings = (note for note in self.warnings if note not in before)
         notes = (*own_warnings, *merged.warnings(rows, self.origin))
         return replace(
@@ -318,7 +318,8 @@ def refuse_reversed(
     values = [value for row in rows for value in row.single(aspect)]
     if not column or not values:
         return
-    where, fault = f"{origin}, column {column!r}", names_a_fault(column)
+    where = f"{origin}, column {column!r}"
+    fault = names_a_fault(column)
     order, words = order_in_name(column, min(values), max(values), fault=fault) or (
         marks.order,
         dict(zip(marks.levels, marks.names, strict=True)),
@@ -330,9 +331,10 @@ def refuse_reversed(
         )
     if order == "unclear" and not stated:
         ends = [repr(words[n]) for n in sorted(words)[:: max(1, len(words) - 1)]]
-        what = (
-            f"the marks of its ends ({', '.join(ends)}) do" if ends else "its name does"
-        )
+        if ends:
+            what = f"the marks of its ends ({', '.join(ends)}) do"
+        else:
+            what = "its name does"
         raise LabelsError(
             f"{where}: {what} not tell whether the "
             "highest score is the best; if it is, pass --scale LOW HIGH, otherwise reverse the scores and rename the "
@@ -446,7 +448,8 @@ def _on_other_scales(narrow: list[float], wide: list[float], raters: int) -> boo
 
     Of a crowd some rate only what is bad, so that more has to differ.
     """
-    top, most = max(narrow), max(wide)
+    top = max(narrow)
+    most = max(wide)
     beyond = sum(value > top for value in wide) * 2 >= len(wide)
     used = len(set(narrow)) > 2 or min(narrow) < min(wide)
     return beyond and used and most >= top * (2 if raters <= _CROWD else 4) and most > 1
@@ -454,7 +457,8 @@ def _on_other_scales(narrow: list[float], wide: list[float], raters: int) -> boo
 
 def infer_scale(values: NDArray[np.float64], rows: int) -> tuple[float, float]:
     """Return the smallest common scale that holds all values; (min, max) of the values if none is plausible."""
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     if rows >= _MANY_ROWS and (low, high) in _RARE_SCALES:
         return low, high
     for worst, best in _COMMON_SCALES:
@@ -520,14 +524,16 @@ class Columns:
             raise LabelsError(
                 f"{origin}: no column for the output text; {_listed(names)}; name it with --columns output=NAME"
             )
-        score, objects = result.pop("score", None), result.pop("scores", None)
+        score = result.pop("score", None)
+        objects = result.pop("scores", None)
         stated = score is not None or objects is not None or bool(raters)
         free = [n for n in names if n not in result.values()]
         aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         if score is not None or raters:
-            own_name = (
-                OVERALL if score is None or is_score(score) else named_scale(score)[0]
-            )
+            if score is None or is_score(score):
+                own_name = OVERALL
+            else:
+                own_name = named_scale(score)[0]
             aspects[aspect or own_name] = (score, raters)
         elif objects is None:
             people = rater_columns(free, records)
@@ -610,10 +616,8 @@ class Columns:
         problems: dict[str, str] = {}
         for aspect, (column, own, singles) in self._score_cells(record).items():
             try:
-                recorded, single = (
-                    self._ratings(aspect, own),
-                    self._ratings(aspect, singles),
-                )
+                recorded = self._ratings(aspect, own)
+                single = self._ratings(aspect, singles)
             except ValueError as error:
                 problems[aspect] = f"column {column!r}: {error}"
                 continue
@@ -784,11 +788,9 @@ def scored_by(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _of_machines(names: Sequence[str]) -> str:
     machines = ", ".join(repr(name) for name in names if by_machine(name))
-    return (
-        f" of people, as the name of {machines} says that a machine gave it"
-        if machines
-        else ""
-    )
+    if machines:
+        return f" of people, as the name of {machines} says that a machine gave it"
+    return ""
 
 
 def is_role(name: str) -> bool:
@@ -929,11 +931,10 @@ def _number(value: Any) -> float:
     if isinstance(value, str):
         text = value.strip()
         if _DECIMAL_COMMA.fullmatch(text):
-            other = (
-                " or two ratings"
-                if not _THOUSANDS.fullmatch(text)
-                else f" or stand for {text.replace(',', '')}"
-            )
+            if not _THOUSANDS.fullmatch(text):
+                other = " or two ratings"
+            else:
+                other = f" or stand for {text.replace(',', '')}"
             raise ValueError(
                 f"{value!r} could be a decimal comma{other}; write {text.replace(',', '.')}"
             )

@@ -167,7 +167,8 @@ def inspect_log(path: Path) -> Iterator[Record]:
 
 
 def _inspect(sample: Mapping[str, Any]) -> Record:
-    output, epoch = _object(sample.get("output"), "output"), sample.get("epoch") or 1
+    output = _object(sample.get("output"), "output")
+    epoch = sample.get("epoch") or 1
     choice = next(iter(_items(output.get("choices"), "choices")), None)
     message = _object(_object(choice, "the first of choices").get("message"), "message")
     row = {
@@ -179,7 +180,8 @@ def _inspect(sample: Mapping[str, Any]) -> Record:
     judges: dict[str, Any] = {}
     for name, score in _object(sample.get("scores"), "scores").items():
         score = _object(score, f"the score {name!r}")
-        value, reason = score.get("value"), score.get("explanation")
+        value = score.get("value")
+        reason = score.get("explanation")
         if isinstance(value, list):
             value = {str(number): grade for number, grade in enumerate(value, 1)}
         several = value.items() if isinstance(value, Mapping) else [("", value)]
@@ -270,11 +272,9 @@ def _verdict(score: Any, reason: Any = None) -> Record | None:
 def _unlike(name: str, taken: Iterable[str]) -> str:
     names = set(taken)
     numbered = (f"{name} {number}" for number in range(2, len(names) + 3))
-    return (
-        name
-        if name not in names
-        else next(candidate for candidate in numbered if candidate not in names)
-    )
+    if name not in names:
+        return name
+    return next(candidate for candidate in numbered if candidate not in names)
 
 
 def _lm_output(answers: Sequence[Any], doc: Any) -> str:

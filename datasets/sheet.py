@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, TypeAlias
@@ -133,12 +132,10 @@ class Sheet:
         kind: Kind | None = None,
     ) -> None:
         columns = remembered(rows, columns)
-        self.table, self.origin, self.columns, self.kind = (
-            table,
-            table.origin,
-            columns,
-            kind,
-        )
+        self.table = table
+        self.origin = table.origin
+        self.columns = columns
+        self.kind = kind
         self.records: list[Record] = []
         self.lines: list[int] = []
         self.skipped: dict[int, str] = {}
@@ -151,9 +148,10 @@ class Sheet:
             self.columns = columns = self.export.columns(columns, self.origin)
         self.total = len(plain)
         compares = kind in (None, "preference") and "output" not in columns
-        self.pairs = (
-            Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
-        )
+        if compares:
+            self.pairs = Pairs.find(names_of(plain, verdicts=False), columns)
+        else:
+            self.pairs = None
         if (
             compares
             and self.pairs is None
@@ -213,7 +211,7 @@ class Sheet:
             # A comparison that says nothing of what it is about is a document of its own.
             if not any(side.get(name) for name in side if name not in _BESIDE):
                 side.setdefault("doc_id", f"{DERIVED}pair {line}")
-        return list(map(itemgetter(1), named))
+        return [value for _, value in named]
 
     def _choices(self, places: Iterable[int]) -> Record:
         """Return the shares that choosing judges give an output that stands in several comparisons."""
@@ -227,11 +225,9 @@ class Sheet:
     def _whole(self, place: int) -> Record:
         """A record with all that its row of the file has, of an export, too."""
         record = self.records[place]
-        return (
-            record
-            if self.export is None
-            else {**self.rows[self.lines[place] - 1], **record}
-        )
+        if self.export is None:
+            return record
+        return {**self.rows[self.lines[place] - 1], **record}
 
     def labels(
         self,
@@ -254,7 +250,8 @@ class Sheet:
         if self.pairs is not None:
             parsed = [(_of_better(row), reasons) for row, reasons in parsed]
         aspect = self._aspect(parsed, aspect)
-        marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
+        marks = roles.marks.get(aspect, Marks())
+        column = roles.column_of(aspect)
         self._refuse_unknown(marks, aspect, column)
         statuses = Statuses.of(self.records, self._beside(roles), self.origin)
         rows = self._rows(parsed, roles, aspect, statuses)
@@ -262,9 +259,10 @@ class Sheet:
             self.origin, column, rows, aspect, marks, stated=scale is not None
         )
         refuse_maxima(self.origin, self.records, self._beside(roles))
-        stated, where = (
-            self._stated_scale(column or "", marks) if scale is None else (scale, None)
-        )
+        if scale is None:
+            stated, where = self._stated_scale(column or "", marks)
+        else:
+            stated, where = (scale, None)
 
         labels = [
             *self._text_problems(rows, roles),
@@ -291,7 +289,8 @@ class Sheet:
         if (
             stated == (0.0, 100.0) and where == _NAMED and values.max() <= 1
         ):  # shares, whatever the name says of percent
-            stated, where = None, None
+            stated = None
+            where = None
         low, high = stated or infer_scale(values, len(rows))
         if stated is None:
             warnings.append(
@@ -305,9 +304,11 @@ class Sheet:
         ]
         warnings += self._splits(rows, aspect, marks)
         warnings += [] if self.pairs else _rated_twice(self.origin, rows, aspect)
-        kind, names, levels = (
-            ("preference", (), ()) if self.pairs else self._kind(marks, scale, values)
-        )
+        kind: Kind = "preference"
+        names: tuple[str, ...] = ()
+        levels: tuple[float, ...] = ()
+        if not self.pairs:
+            kind, names, levels = self._kind(marks, scale, values)
         return Labels(
             merged.applied(rows),
             aspect,
@@ -327,7 +328,8 @@ class Sheet:
             of = f" of {self.total} rows are labels ({self._reasons()}),"
             more = "rate more rows"
         else:
-            of, more = " rows,", "add rows"
+            of = " rows,"
+            more = "add rows"
         return f"{self.origin}: {rows}{of} at least {needed} are needed; {more}"
 
     def _splits(self, rows: Sequence[Row], aspect: str, marks: Marks) -> list[str]:
@@ -370,7 +372,8 @@ class Sheet:
 
     def _refuse_unknown(self, marks: Marks, aspect: str, column: str | None) -> None:
         """Raises LabelsError for words whose order, or better end, only the user knows."""
-        where, words = f"{self.origin}, column {column!r}", ",".join(marks.unknown)
+        where = f"{self.origin}, column {column!r}"
+        words = ",".join(marks.unknown)
         if marks.fault:
             back = ",".join(reversed(marks.unknown))
             raise LabelsError(
@@ -442,9 +445,10 @@ class Sheet:
             elif aspect in reasons:
                 self.problems.append((line, reasons[aspect]))
             elif aspect not in row.scores:
-                self.skipped[line] = (
-                    "no rating" if row.output else "no output and no rating"
-                )
+                if row.output:
+                    self.skipped[line] = "no rating"
+                else:
+                    self.skipped[line] = "no output and no rating"
             elif self.export is not None and not row.output:
                 self.skipped[line] = "a rating, but no output"
             else:
@@ -462,11 +466,12 @@ class Sheet:
                 whole = replace(whole, columns={**whole.columns, **shares})
             rows.append(whole)
         if not self.raters:
-            most = (
-                1
-                if self.pairs
-                else max((len(row.ratings.get(aspect, ())) for row in rows), default=1)
-            )
+            if self.pairs:
+                most = 1
+            else:
+                most = max(
+                    (len(row.ratings.get(aspect, ())) for row in rows), default=1
+                )
             self.raters = set(map(str, range(max(1, most))))
         return rows
 
@@ -485,20 +490,17 @@ class Sheet:
         column = roles.texts.get("rater")
         for place, row in rows:
             name = None if column is None else as_text(self.records[place].get(column))
-            texts = (
+            key = [
                 row.source,
                 row.output,
                 row.context,
                 row.reference,
                 row.system,
                 row.doc_id,
-            )
-            key = (
-                texts
-                if name is not None or self.pairs is not None
-                else (*texts, row.id)
-            )
-            of_output.setdefault(key, []).append((place, row, name))
+            ]
+            if name is None and self.pairs is None:
+                key.append(row.id)
+            of_output.setdefault(tuple(key), []).append((place, row, name))
         return of_output.values()
 
     def outputs(
@@ -588,11 +590,9 @@ class Sheet:
         named = named_scale(column)[1]
         if named is not None and not marks.levels:
             return named, _NAMED
-        return (
-            (marks.scale, "the ratings")
-            if marks.values or marks.scale == (-1.0, 1.0)
-            else (None, None)
-        )
+        if marks.values or marks.scale == (-1.0, 1.0):
+            return (marks.scale, "the ratings")
+        return (None, None)
 
     def _kind(
         self,
@@ -612,7 +612,8 @@ class Sheet:
             self.kind is None and longer
         ):  # only two numbers of a longer scale were given so far
             return "score", (), ()
-        names, levels = marks.names, marks.levels
+        names = marks.names
+        levels = marks.levels
         if not names:
             levels = tuple(sorted({float(value) for value in values}))
             names = tuple(f"{level:g}" for level in levels)
@@ -632,19 +633,16 @@ class Sheet:
         self, rows: Sequence[Row], roles: Columns
     ) -> list[tuple[int, str]]:
         problems = []
-        output, name = (
-            roles.texts.get("output", roles.texts.get("messages")),
-            roles.texts.get("id", "id"),
-        )
+        output = roles.texts.get("output", roles.texts.get("messages"))
+        name = roles.texts.get("id", "id")
         seen: dict[str, int] = {}
         for row in rows:
             if not row.output:
                 cell = str(row.columns.get(output or "", "")).strip()
-                what = (
-                    f"{cell!r} is an error of a spreadsheet and no output"
-                    if is_sheet_error(cell)
-                    else "the output is empty"
-                )
+                if is_sheet_error(cell):
+                    what = f"{cell!r} is an error of a spreadsheet and no output"
+                else:
+                    what = "the output is empty"
                 problem = f"column {output!r}: {what}; fill it in or remove the row"
                 problems.append((row.line, problem))
             first = seen.setdefault(row.id, row.line)
@@ -751,7 +749,8 @@ class Sheet:
 
     def _account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
         """Return how many rows were read, and why others were skipped."""
-        columns, named = dict(roles.texts), dict[str, str | tuple[str, ...]]()
+        columns = dict(roles.texts)
+        named = dict[str, str | tuple[str, ...]]()
         score, raters = roles.aspects.get(aspect, (roles.objects, ()))
         if raters:
             named["rater_score"] = raters
@@ -857,7 +856,8 @@ def _conflicts(
     ]
     if not pairs:
         return []
-    (a, b), others = pairs[0], len(pairs) - 1
+    (a, b) = pairs[0]
+    others = len(pairs) - 1
     more = f", and {others} more rows are like that" if others else ""
     return [
         f"{origin}: rows {a.line} and {b.line} hold the same texts and have opposite ratings, "
@@ -880,12 +880,14 @@ def _score_problems(
 ) -> list[tuple[int, str]]:
     low, high = scale or (-np.inf, np.inf)
     outside = dict[int, float]()
-    least, most = low, high
+    least = low
+    most = high
     for row in rows:
         for value in _values(row, aspect):
             if not low <= value <= high:
                 outside.setdefault(row.line, value)
-                least, most = min(least, value), max(most, value)
+                least = min(least, value)
+                most = max(most, value)
     wider = f"--scale {least:g} {most:g}"
     return [
         (
@@ -924,11 +926,10 @@ def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:
     result = []
     for cells in kinds.values():
         line, reason = cells[0]
-        rows = (
-            f": rows {', '.join(str(other) for other, _ in cells)}"
-            if len(cells) <= _LISTED
-            else ""
-        )
+        if len(cells) <= _LISTED:
+            rows = f": rows {', '.join(str(other) for other, _ in cells)}"
+        else:
+            rows = ""
         such = f" ({len(cells)} such cells{rows})" if len(cells) > 1 else ""
         result.append(f"{origin}, row {line}, {reason}{such}")
     return result
@@ -936,11 +937,9 @@ def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:
 
 def _values(row: Row, aspect: str) -> tuple[float, ...]:
     """The score and the single ratings, as a mean can lie on the scale when a rating does not."""
-    return (
-        (row.scores[aspect], *row.ratings.get(aspect, ()))
-        if aspect in row.scores
-        else ()
-    )
+    if aspect in row.scores:
+        return (row.scores[aspect], *row.ratings.get(aspect, ()))
+    return ()
 
 
 def _sums_up(rows: Sequence[Row], aspect: str) -> bool:
@@ -966,11 +965,9 @@ def _one(several: Sequence[_Rated]) -> Row:
             return first
         named = dict.fromkeys(first.scores, (rater,))
         return replace(first, raters=named | dict(first.raters))
-    scores, ratings, raters = (
-        dict[str, float](),
-        dict[str, tuple[float, ...]](),
-        dict[str, tuple[str, ...]](),
-    )
+    scores = dict[str, float]()
+    ratings = dict[str, tuple[float, ...]]()
+    raters = dict[str, tuple[str, ...]]()
     aspects = itertools.chain(*(row.scores for _, row, _ in several))
     for aspect in dict.fromkeys(aspects):
         values, names = zip(*_ratings_of(aspect, several), strict=True)

@@ -98,7 +98,8 @@ def read_spans(
             raise LabelsError(
                 f'{where}: "id" is missing; it says which output is marked'
             )
-        errors, person = record.get("errors"), str(record.get("annotator", ""))
+        errors = record.get("errors")
+        person = str(record.get("annotator", ""))
         if not isinstance(errors, list):
             raise LabelsError(
                 f'{where}: "errors" must be a list, empty for a text without errors'
@@ -108,7 +109,8 @@ def read_spans(
             raise LabelsError(
                 f'{where}: {identity!r} is marked{who} twice; give each person an "annotator"'
             )
-        own, text = record.get("output"), outputs.get(identity)
+        own = record.get("output")
+        text = outputs.get(identity)
         if isinstance(own, str):
             _same(own, own if text is None else text, identity, where)
             text = own
@@ -190,9 +192,10 @@ def _severity(value: Any, where: str) -> float:
         return math.nan
     name = value.strip().casefold() if isinstance(value, str) else value
     try:
-        number = (
-            math.nan if isinstance(value, bool) else SEVERITIES.get(name) or float(name)
-        )
+        if isinstance(value, bool):
+            number = math.nan
+        else:
+            number = SEVERITIES.get(name) or float(name)
     except (TypeError, ValueError):
         number = math.nan
     if not 1.0 <= number <= 5.0:
@@ -209,7 +212,8 @@ def _marked(
     pieces = _MARK.split(
         target
     )  # what stands before a mark, what is marked, what stands behind it
-    plain, ends = "".join(pieces), list(accumulate(map(len, pieces)))
+    plain = "".join(pieces)
+    ends = list(accumulate(map(len, pieces)))
     marked: list[tuple[int | None, int | None, str]] = [
         (end - len(words), end, words)
         for end, words in zip(ends[1::2], pieces[1::2], strict=True)
@@ -222,7 +226,8 @@ def _marked(
 def _by_characters(
     error: Mapping[str, Any], text: str | None, identity: str, where: str
 ) -> tuple[int | None, int | None, str]:
-    start, end = _whole(error, "start", where), _whole(error, "end", where)
+    start = _whole(error, "start", where)
+    end = _whole(error, "end", where)
     if text is None:
         raise LabelsError(
             f'{where}: the text of {identity!r} is not known; give the record its "output"'
@@ -248,18 +253,21 @@ def _by_tokens(
     text: str,
     where: str,
 ) -> tuple[int | None, int | None, str]:
-    first, last = _whole(error, "start", where), _whole(error, "end", where)
+    first = _whole(error, "start", where)
+    last = _whole(error, "end", where)
     if not 1 <= first <= last <= len(tokens):
         raise LabelsError(
             f"{where}: tokens {first}..{last} are not among the {len(tokens)}; they count from 1"
         )
-    words, named = " ".join(tokens[first - 1 : last]), error.get("tokens")
+    words = " ".join(tokens[first - 1 : last])
+    named = error.get("tokens")
     if isinstance(named, str) and named.split() != words.split():
         raise LabelsError(
             f"{where}: tokens {first}..{last} are {_short(words)} and not {_short(named)}; they count from 1, the end"
             " inclusive"
         )
-    start, end = places[first - 1][0], places[last - 1][1]
+    start = places[first - 1][0]
+    end = places[last - 1][1]
     return start, end, text[start:end]
 
 
@@ -269,7 +277,8 @@ def _token_places(tokens: Sequence[str], text: str) -> list[tuple[int, int]] | N
     Tokenisers part words and change punctuation, so that letters and digits must agree, but a mark that only one side
     has is passed over.
     """
-    places, at = [], 0
+    places = []
+    at = 0
     for token in tokens:
         start = end = None
         for letter in token:

@@ -71,7 +71,8 @@ def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Spli
 
 
 def _holdout(labels: Labels, share: float, seed: int) -> Split:
-    rng, scores = np.random.default_rng(seed), labels.scores
+    rng = np.random.default_rng(seed)
+    scores = labels.scores
     groups = _by_mean(labels, rng)
     if len(groups) < 2:
         raise LabelsError(
@@ -158,7 +159,8 @@ def assert_disjoint(train: Labels, heldout: Labels) -> None:
         )
     met = shared(train.rows, heldout.rows, train.template_share)
     if met:
-        learnt, held_out = train.rows[met[0].one], heldout.rows[met[0].other]
+        learnt = train.rows[met[0].one]
+        held_out = heldout.rows[met[0].other]
         raise LeakError(
             f"held-out row {held_out.line} (group {held_out.group!r}) repeats the {met[0].common} of training row "
             f"{learnt.line}, equal or nearly so ({len(met)} such groups in all); remove these rows from one side, or "
@@ -171,7 +173,8 @@ def _by_mean(labels: Labels, rng: np.random.Generator) -> list[_Rows]:
     members: dict[str, list[int]] = {}
     for index, name in enumerate(labels.groups):
         members.setdefault(name, []).append(index)
-    scores, groups = labels.scores, [np.array(rows) for rows in members.values()]
+    scores = labels.scores
+    groups = [np.array(rows) for rows in members.values()]
     return sorted(
         (groups[i] for i in rng.permutation(len(groups))),
         key=lambda rows: float(scores[rows].mean()),

@@ -20,10 +20,8 @@ _FORMULA = re.compile(r"'*[\s\x00]*[=+\-@\t\r\n＝＋－＠]")
 #: Where a program of another country, or with other habits, ends a cell, in quotes or not, and a formula may begin.
 _SPLITS = r"[;|\t\r\n\x0b\x0c\x85\u2028\u2029]"
 _BEHIND = r"(?=(?:[\"'\x00]|[^\S\t\r\n\x0b\x0c\x85\u2028\u2029])*[=+\-@＝＋－＠])"
-_INSIDE, _GUARDED = (
-    re.compile(f"({_SPLITS}){_BEHIND}"),
-    re.compile(f"({_SPLITS})'{_BEHIND}"),
-)
+_INSIDE = re.compile(f"({_SPLITS}){_BEHIND}")
+_GUARDED = re.compile(f"({_SPLITS})'{_BEHIND}")
 
 
 def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
@@ -45,7 +43,8 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
     try:
         scan = scan_sheets(path)
         with CalamineWorkbook.from_path(str(path)) as book:
-            opened, sheets = dict[str, Any](), dict[str, list[list[Any]]]()
+            opened = dict[str, Any]()
+            sheets = dict[str, list[list[Any]]]()
             for name in book.sheet_names:
                 opened[name] = book.get_sheet_by_name(name)
                 sheets[name] = opened[name].to_python(skip_empty_area=True)

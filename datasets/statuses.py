@@ -54,7 +54,8 @@ class Statuses:
             names: The columns.
             origin: The file, for messages.
         """
-        result, unread = cls(), list[str]()
+        result = cls()
+        unread = list[str]()
         for name in names:
             cells = _words_in(records, name)
             if len(cells) > 1 or _kind(name) is not None:
@@ -121,7 +122,8 @@ def _incomplete(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
 
 def _trace(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
     """Return a note on a column that is filled where a rating was rejected: its time, its reason."""
-    words, rejecting = words_of(name), _WORDS["rejections"] | _WORDS["flags"]
+    words = words_of(name)
+    rejecting = _WORDS["rejections"] | _WORDS["flags"]
     beside = _WORDS["traces"] | _WORDS["of_annotation"]
     if not (
         words & rejecting and words & _WORDS["traces"] and words <= rejecting | beside
@@ -237,7 +239,8 @@ def _without_count(kind: _Kind | None, name: str, cells: Sequence[str]) -> list[
 
 def _are_yes_and_no(cells: Sequence[str]) -> bool:
     """Return True for the words yes and no, in any spelling; numbers say too much else."""
-    yes, no = _WORDS["true"] - {"1"}, _WORDS["false"] - {"0"}
+    yes = _WORDS["true"] - {"1"}
+    no = _WORDS["false"] - {"0"}
     return len(cells) > 1 and {*cells} <= yes | no and bool(yes & {*cells})
 
 

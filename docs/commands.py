@@ -31,23 +31,22 @@ def cell(text: str) -> str:
 
 def rows(model: type[Options]) -> list[str]:
     """Return a row for each argument and option: arguments, the command's own options, shared ones."""
-    result, own = [], inspect.get_annotations(model)
+    result = []
+    own = inspect.get_annotations(model)
     for one, field in zip(describe(model), model.model_fields.values(), strict=True):
         extra = field.json_schema_extra
         cli = extra.get("cli", {}) if isinstance(extra, dict) else {}
         if cli.get("hidden"):
             continue
         names = cli.get("names") or (f"--{one.name.replace('_', '-')}",)
-        name = (
-            (cli.get("metavar") or one.name.upper())
-            if cli.get("argument")
-            else ", ".join(names)
-        )
-        default = (
-            ""
-            if one.default in ("none", "no", "") or field.is_required()
-            else f" Default: {one.default}."
-        )
+        if cli.get("argument"):
+            name = cli.get("metavar") or one.name.upper()
+        else:
+            name = ", ".join(names)
+        if one.default in ("none", "no", "") or field.is_required():
+            default = ""
+        else:
+            default = f" Default: {one.default}."
         order = (not cli.get("argument"), one.name not in own)
         result.append((order, f"| `{name}` | {cell(one.help + default)} |"))
     return [line for _, line in sorted(result, key=lambda pair: pair[0])]

@@ -94,10 +94,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Rewrite links between pages to their places on the site."""
-    here, place = (
-        posixpath.dirname(FROM[page.file.src_uri]),
-        posixpath.dirname(page.file.src_uri),
-    )
+    here = posixpath.dirname(FROM[page.file.src_uri])
+    place = posixpath.dirname(page.file.src_uri)
 
     def linked(found: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(here, found[2]))

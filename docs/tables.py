@@ -132,7 +132,8 @@ def referenced(text: str, folder: Path) -> str:
     """Replace each `{{TABLE|ROW|COLUMN}}` by that cell, and `{{TABLE|date}}` and its like by a fact beside the data."""
 
     def found(match: re.Match[str]) -> str:
-        data, column = loaded(match[1], folder), match[3]
+        data = loaded(match[1], folder)
+        column = match[3]
         if match[2] == "command":
             command = re.sub(r"\s+#.*", "", data["commands"][0])
             commit = re.search(r"of commit (\w+)", data["commands"][0])
@@ -199,10 +200,8 @@ def unshown() -> list[str]:
 
 def main() -> int:
     """Write the tables into the pages, or check them."""
-    check, wrong = (
-        "--check" in sys.argv[1:],
-        [f"no page shows {name}" for name in unshown()],
-    )
+    check = "--check" in sys.argv[1:]
+    wrong = [f"no page shows {name}" for name in unshown()]
     for page in [ROOT / "README.md", *sorted(RESULTS.glob("*.md"))]:
         text = page.read_text(encoding="utf-8")
         if (rendered := with_tables(text)) != text:

@@ -365,7 +365,8 @@ def run_pages(
 
     base: the server's address.
     """
-    started, place = time.monotonic(), Path(tempfile.mkdtemp(dir=plain.parent))
+    started = time.monotonic()
+    place = Path(tempfile.mkdtemp(dir=plain.parent))
     environment = copied(plain, place / "venv")
     if wanted != ("judgesmith",):
         install(environment, wanted, built)

@@ -36,10 +36,8 @@ _LOOSE = [
 ]
 _TEXTS = {tokenize.STRING, tokenize.COMMENT}
 #: Since Python 3.12 an f-string is several tokens, its expressions among them.
-_BEGINS, _ENDS = (
-    getattr(tokenize, "FSTRING_START", None),
-    getattr(tokenize, "FSTRING_END", None),
-)
+_BEGINS = getattr(tokenize, "FSTRING_START", None)
+_ENDS = getattr(tokenize, "FSTRING_END", None)
 _BETWEEN = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
@@ -84,12 +82,16 @@ def wrong_in_code(source: str) -> Iterator[tuple[int, str, str]]:
 
 def _texts(source: str) -> Iterator[tuple[int, str]]:
     """Yield the line and text of each string or comment; those with nothing between them are one."""
-    start, text, inside = 0, "", 0
+    start = 0
+    text = ""
+    inside = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == _BEGINS:
-            start, inside = start or token.start[0], inside + 1
+            start = start or token.start[0]
+            inside = inside + 1
         elif token.type == _ENDS:
-            text, inside = text + "\n", inside - 1
+            text = text + "\n"
+            inside = inside - 1
         elif inside:
             text += token.string
         elif token.type in _TEXTS:
@@ -103,7 +105,8 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
             text += kept.lstrip("#:") + "\n"
         elif token.type not in _BETWEEN and text:
             yield start, text
-            start, text = 0, ""
+            start = 0
+            text = ""
     if text:
         yield start, text
 

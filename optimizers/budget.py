@@ -59,9 +59,10 @@ class BudgetShare:
         self, budget: Budget, lm: LanguageModel, plan: Plan, heldout: Sequence[int]
     ) -> None:
         meter = self.meter = lm.meter
-        self.calls = (
-            None if budget.max_calls is None else meter.logical + budget.max_calls
-        )
+        if budget.max_calls is None:
+            self.calls = None
+        else:
+            self.calls = meter.logical + budget.max_calls
         self.cost = None if budget.max_cost is None else meter.cost + budget.max_cost
         self.unit = (plan.cost or 0.0) / max(1, plan.calls)
         self.heldout = [calls * 2 for calls in heldout]

@@ -104,7 +104,8 @@ from judgesmith.programs.sharing import shared
 from judgesmith.signatures.values import Item, Passes, Scale, Usage, Verdict
 
 #: The share that is held out of many labels, and the fewest of which one can be, where a budget forbids folds.
-QUARTER, FEWEST_HELD_OUT = 0.25, 30
+QUARTER = 0.25
+FEWEST_HELD_OUT = 30
 #: Demonstrations that a plan's sizes are compared with.
 FEW_SHOWN = 4
 #: Why a teacher is refused.
@@ -260,17 +261,22 @@ class Compiler:
         o = self.options = read_options(
             type(options), dict(options) | settings, "compile"
         )
-        self.search = (
-            CorrelationRandomSearch() if search == "default" else search or NoSearch()
-        )
-        self.heldout = (
-            heldout.regrouped(o.template_share) if isinstance(heldout, Labels) else None
-        )
+        if search == "default":
+            self.search = CorrelationRandomSearch()
+        else:
+            self.search = search or NoSearch()
+        if isinstance(heldout, Labels):
+            self.heldout = heldout.regrouped(o.template_share)
+        else:
+            self.heldout = None
         self.inference = inference or TaskInference(
             batches=o.batches, batch_size=o.batch_size, keep=o.keep
         )
-        self.teacher, self.progress, self.outcome = teacher, progress or Silent(), None
-        self.inferred, self.silent = {}, {}
+        self.teacher = teacher
+        self.progress = progress or Silent()
+        self.outcome = None
+        self.inferred = {}
+        self.silent = {}
         if teacher is not None and not self.search.uses_teacher:
             raise OptionError(
                 f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}"
@@ -295,21 +301,21 @@ class Compiler:
         self, judge: Judge, labels: Labels, lm: LanguageModel, plan: Plan
     ) -> Found:
         """Fit a judge to each side that is learnt from, and measure it on the other. plan: of this run."""
-        parts, budget, meter = (
-            plan.parts,
-            Budget(self.options.max_calls, self.options.max_cost),
-            lm.meter,
-        )
+        parts = plan.parts
+        budget = Budget(self.options.max_calls, self.options.max_cost)
+        meter = lm.meter
         paid = () if parts.free else parts.splits
         calls_of = [plan.heldout_calls * len(s.heldout) // plan.heldout for s in paid]
         share = BudgetShare(budget, lm, plan, calls_of)
-        started, before = time.monotonic(), meter.usage
+        started = time.monotonic()
+        before = meter.usage
         try:
             # Each fold scores rows that another one has read.
             with self._paid_from(lm), shared():
                 engine.run(lm.capabilities())
                 # A model is probed once a process: that is no part of what these labels cost.
-                calls, tokens = meter.logical, meter.logical_tokens
+                calls = meter.logical
+                tokens = meter.logical_tokens
                 if (
                     parts.crossed and judge.method.columns()
                 ):  # folds that each took a signal's ends would differ in its scale
@@ -330,11 +336,10 @@ class Compiler:
                         ]
                         runs.append(measured)
                     share.for_fit()
-                    final = (
-                        self.fit(judge, labels, lm, plan, parts.shown)
-                        if parts.crossed
-                        else runs[0][0].fitted
-                    )
+                    if parts.crossed:
+                        final = self.fit(judge, labels, lm, plan, parts.shown)
+                    else:
+                        final = runs[0][0].fitted
         except BudgetError:
             raise BudgetError(
                 f"the budget of {budget} was used up before there was a judge to report on; all that compiling "
@@ -358,7 +363,9 @@ class Compiler:
 
     def written_up(self, found: Found) -> tuple[Judge, CompileReport]:
         """The judge that was found, with how far it agrees with people."""
-        final, objective, o = found.final, found.plan.objective, self.options
+        final = found.final
+        objective = found.plan.objective
+        o = self.options
         findings = Findings(
             found.labels,
             found.runs,
@@ -404,8 +411,11 @@ class Compiler:
             f"{len(plan.parts.splits)} folds, of which nothing is asked",
             len(plan.parts.splits),
         )
-        outcome, counted, shown = self.outcome, lm.meter, self.progress
-        lm.meter, self.progress = Meter(), Silent()
+        outcome = self.outcome
+        counted = lm.meter
+        shown = self.progress
+        lm.meter = Meter()
+        self.progress = Silent()
         lm.failures = replace(lm.failures or Failures(), closed=True)
         try:
             runs = [list[Measured]() for _ in plan.parts.runs]
@@ -422,7 +432,9 @@ class Compiler:
                 shown.step()
         finally:
             counted.usage += replace(lm.meter.usage, cached=0)
-            lm.meter, self.progress, self.outcome = counted, shown, outcome
+            lm.meter = counted
+            self.progress = shown
+            self.outcome = outcome
         return final, runs
 
     def _chosen_again(
@@ -432,7 +444,8 @@ class Compiler:
 
         Every candidate has scored every row without its document in the prompt, so that nothing is asked.
         """
-        examples, search = examples_of(labels, judge), self._search(plan.objective)
+        examples = examples_of(labels, judge)
+        search = self._search(plan.objective)
         places = _places(labels)
         runs = list[list[Measured]]()
         for run in plan.parts.runs:
@@ -460,7 +473,8 @@ class Compiler:
         inside: NDArray[np.intp],
     ) -> tuple[Fitted, Trial]:
         """Return what some rows choose of a fit to all rows, fitted to them, and its scores of all rows."""
-        record, rest = final.record, [examples[i] for i in inside.tolist()]
+        record = final.record
+        rest = [examples[i] for i in inside.tolist()]
         settled = max(final.forms, key=FormTrial.preference, default=None)
         trial = search.chosen_again(record, examples, inside)
         if self.options.take is not None or trial is None:
@@ -496,7 +510,8 @@ class Compiler:
         by: Objective,
     ) -> FormTrial | None:
         """Return the form that some rows choose; None without any."""
-        seed, best = self.options.seed, None
+        seed = self.options.seed
+        best = None
         for form in forms:
             percents = form.percents[inside]
             reached = agreement(percents, rest, objective=by, seed=seed, rounds=0)
@@ -568,7 +583,9 @@ class Compiler:
             OptionError: For more folds than the rows allow.
         """
         labels = labels.regrouped(self.options.template_share)
-        folds, seed, share = self.options.cv, self.options.seed, self.options.heldout
+        folds = self.options.cv
+        seed = self.options.seed
+        share = self.options.heldout
         many = len(labels) > FEW_LABELS
         if folds is not None:
             self._check_folds(folds, labels)
@@ -596,11 +613,10 @@ class Compiler:
         if folds < 2:
             raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
         if folds > groups:
-            advice = (
-                f"take {groups} folds or fewer"
-                if groups > 1
-                else "add rows of other documents"
-            )
+            if groups > 1:
+                advice = f"take {groups} folds or fewer"
+            else:
+                advice = "add rows of other documents"
             raise OptionError(
                 f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}"
             )
@@ -697,7 +713,8 @@ class Compiler:
             single = plan_of(self.splits(labels, crossed=False))
         except LabelsError:  # no such split
             return plan
-        most_calls, most_cost = self.options.max_calls, self.options.max_cost
+        most_calls = self.options.max_calls
+        most_cost = self.options.max_cost
         beyond = plan.calls > (most_calls or plan.calls) or (plan.cost or 0.0) > (
             most_cost or math.inf
         )
@@ -723,12 +740,16 @@ class Compiler:
         teacher: bool,
     ) -> Plan:
         """Estimate a run with this split of the labels."""
-        every, search = parts.fits(len(labels)), self.search
+        every = parts.fits(len(labels))
+        search = self.search
         name = lm.name if isinstance(lm, LanguageModel) else lm
         # Of folds that ask nothing new only the fit to all rows is paid for.
-        sizes, heldout, free_steps = every, parts.heldout, 0
+        sizes = every
+        heldout = parts.heldout
+        free_steps = 0
         if parts.free:
-            sizes, heldout = [len(labels)], 0
+            sizes = [len(labels)]
+            heldout = 0
             free_steps = 0 if parts.again else len(parts.splits)
         shown = taught(search, judge, teacher=teacher or self.teacher is not None)
         stages = Stages(
@@ -746,7 +767,8 @@ class Compiler:
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
         spent += stages.writing(labels) + Spending(steps=free_steps)
         learnt = max(sizes)
-        row, batch = row_tokens(labels.rows), self.inference.batch_size
+        row = row_tokens(labels.rows)
+        batch = self.inference.batch_size
         room = room_for(lm, labels.rows)
         prompt, completion = spent.tokens(row, search.shown(learnt, room), batch)
         sizes_tried = list(search.remarks(learnt, room))
@@ -835,7 +857,8 @@ class Compiler:
         """
         plan = plan or self.plan(judge, train, lm)
         by = plan.objective
-        examples, scale = examples_of(train, judge), Scale(*train.scale)
+        examples = examples_of(train, judge)
+        scale = Scale(*train.scale)
         student = self._student(judge, train, lm)
         inference: Inference | None = None
         learner = student.method
@@ -856,7 +879,8 @@ class Compiler:
         leave_out(student.method, record.silent)
         refined = list[Refinement]()
         if fitted_always(program.method) or (search.searches and self.options.refine):
-            scored, seed = record.scored, self.options.seed
+            scored = record.scored
+            seed = self.options.seed
             training = Training(
                 examples,
                 scored.verdicts,
@@ -869,11 +893,10 @@ class Compiler:
             refined = refine(program, training)
         calibration = Calibration.fit(record.zero_shot.percents, train.scores, scale)
         zero_shot = student.with_(outcome=Outcome(scale, calibration))
-        left_out = (
-            None
-            if plan.parts.crossed
-            else self._left_out(record, forms, refined, examples, by)
-        )
+        if plan.parts.crossed:
+            left_out = None
+        else:
+            left_out = self._left_out(record, forms, refined, examples, by)
         fitted = Fitted(
             program,
             zero_shot,
@@ -964,7 +987,8 @@ class Compiler:
         for trial in (replace(zero_shot, program=fitted.zero_shot), *others):
             same = trial.program is fitted.judge or trial.candidate.name == fitted.name
             if not same and trial.candidate.disqualified is None:
-                judge, unknown = trial.program.with_(), np.full(len(train), math.nan)
+                judge = trial.program.with_()
+                unknown = np.full(len(train), math.nan)
                 why = "this candidate was asked for by its name (take)"
                 record = replace(
                     fitted.record,
@@ -980,17 +1004,16 @@ class Compiler:
 
     def decide(self, fitted: Fitted, train: Labels) -> None:
         """Fit how the judge's raw scores become scores of the labels' scale, categories and preferences."""
-        judge, percents = fitted.judge, fitted.percents
+        judge = fitted.judge
+        percents = fitted.percents
         scale = Scale(*train.scale)
         decision = fit_decision(percents, train)
         if self.options.cost_of_missed_fail != 1 and decision is not None:
             decision = cheapest(
                 decision, percents, train, self.options.cost_of_missed_fail
             )
-        calibration, preference = (
-            Calibration.fit(percents, train.scores, scale),
-            fit_preference(percents, train),
-        )
+        calibration = Calibration.fit(percents, train.scores, scale)
+        preference = fit_preference(percents, train)
         judge.outcome = Outcome(scale, calibration, decision, preference)
 
     def _left_out(
@@ -1006,10 +1029,8 @@ class Compiler:
             return None
         if any(r.changed for r in refined) or record.left_out is None:
             return np.full(len(examples), math.nan)
-        scores, settled = (
-            record.left_out.copy(),
-            max(forms, key=FormTrial.preference, default=None),
-        )
+        scores = record.left_out.copy()
+        settled = max(forms, key=FormTrial.preference, default=None)
         for out in folds(groups(examples), seed=self.options.seed) if settled else ():
             rest = np.setdiff1d(np.arange(len(examples)), out)
             fitted_to = [examples[i] for i in rest.tolist()]
@@ -1084,7 +1105,8 @@ class Compiler:
             # What a weak model infers can mislead it: the same form is tried without.
             first = max(trials, key=FormTrial.preference).form
             trials.append(self._try_form(bare, examples, first, by, knowledge=False))
-        best, outcome = max(trials, key=FormTrial.preference), None
+        best = max(trials, key=FormTrial.preference)
+        outcome = None
         if more:
             trial, outcome = self._try_more(student, examples, best, by, more)
             trials.append(trial)
@@ -1148,22 +1170,22 @@ class Compiler:
         lm.failures = Failures()
         try:
             if self.teacher is not None:
-                self.teacher.meter, self.teacher.failures = lm.meter, lm.failures
+                self.teacher.meter = lm.meter
+                self.teacher.failures = lm.failures
             yield
         finally:
             lm.meter.max_calls = lm.meter.max_cost = lm.failures = None
             if self.teacher is not None and own is not None:
-                self.teacher.meter, self.teacher.failures = own, None
+                self.teacher.meter = own
+                self.teacher.failures = None
 
 
 def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
     """Return options to try at more calls a row; none for a model inside this process, which is slow."""
     method = judge.method
-    return (
-        method.dearer()
-        if isinstance(method, HasForms) and not is_local(model or "")
-        else {}
-    )
+    if isinstance(method, HasForms) and not is_local(model or ""):
+        return method.dearer()
+    return {}
 
 
 def _places(labels: Labels) -> Callable[[Labels], list[int]]:
@@ -1236,19 +1258,16 @@ def _refuse_unsavable(judge: Judge, labels: Labels, lm: LanguageModel) -> None:
         ArtifactError: For content that an artifact cannot hold.
     """
     names = labels.categories
-    decision = (
-        Decision(names, (50.0,) * (len(names) - 1), labels.kind == "binary")
-        if labels.levels
-        else None
-    )
-    scale, seen = (
-        Scale(*labels.scale),
-        {
-            "labels": origin_of(labels),
-            "contract": contract_of(labels, lm),
-            **marks(labels.rows),
-        },
-    )
+    if labels.levels:
+        decision = Decision(names, (50.0,) * (len(names) - 1), labels.kind == "binary")
+    else:
+        decision = None
+    scale = Scale(*labels.scale)
+    seen = {
+        "labels": origin_of(labels),
+        "contract": contract_of(labels, lm),
+        **marks(labels.rows),
+    }
     to_come = judge.with_(
         outcome=replace(judge.outcome, scale=scale, calibration=None, decision=decision)
     )

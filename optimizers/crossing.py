@@ -24,9 +24,11 @@ from judgesmith.optimizers.examples import Vector
 #: Up to this number of labels every row is judged by folds; with more, a held-out part says enough.
 FEW_LABELS = 160
 #: Folds of a run, and runs where they cost no call.
-FOLDS, RUNS = 4, 5
+FOLDS = 4
+RUNS = 5
 #: What intervals are widened by: of several runs (beside twice the spread between them), and of one.
-SEVERAL, ONE = 1.1, 1.35
+SEVERAL = 1.1
+ONE = 1.35
 #: How near to perfect agreement counts as that: on the scale of atanh it is infinitely far.
 NEAREST = 0.995
 
@@ -66,7 +68,8 @@ def crossed(runs: Sequence[Estimate], within: Range) -> Estimate:
     factor = SEVERAL if len(runs) > 1 else ONE
     half = factor * math.sqrt(float(np.mean(halves**2)) + (2 * between) ** 2)
     centre = float(_apart(np.array([value]), within)[0])
-    low_end, high_end = _back(centre - half, within), _back(centre + half, within)
+    low_end = _back(centre - half, within)
+    high_end = _back(centre + half, within)
     return Estimate(value, min(value, low_end), max(value, high_end))
 
 
@@ -115,11 +118,10 @@ def crossed_difference(runs: Sequence[Difference]) -> Difference:
 
     One standard error gives its interval and its p, widened as `crossed` widens.
     """
-    first, values = runs[0], np.array([run.value for run in runs])
-    value, errors = (
-        float(values.mean()),
-        np.array([run.error for run in runs if not math.isnan(run.low)]),
-    )
+    first = runs[0]
+    values = np.array([run.value for run in runs])
+    value = float(values.mean())
+    errors = np.array([run.error for run in runs if not math.isnan(run.low)])
     if len(errors) * 2 < len(runs) or not len(errors):
         return replace(
             first, value=value, low=math.nan, high=math.nan, p=math.nan, error=math.nan
@@ -128,11 +130,10 @@ def crossed_difference(runs: Sequence[Difference]) -> Difference:
     between = float(np.std(values, ddof=1)) if len(runs) > 1 else 0.0
     factor = SEVERAL if len(runs) > 1 else ONE
     error = factor * math.sqrt(float(np.mean(errors**2)) + (2 * between / reach) ** 2)
-    p = (
-        float(2 * scipy.stats.t.sf(abs(value) / error, first.freedom))
-        if error > 0
-        else first.p
-    )
+    if error > 0:
+        p = float(2 * scipy.stats.t.sf(abs(value) / error, first.freedom))
+    else:
+        p = first.p
     return replace(
         first,
         value=value,

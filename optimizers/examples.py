@@ -82,7 +82,8 @@ def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
     Raises:
         LabelsError: For words whose order only the user knows.
     """
-    columns, notes = list(judge.method.columns()), list[str]()
+    columns = list(judge.method.columns())
+    notes = list[str]()
     for place, column in enumerate(columns):
         if not math.isnan(column.worst):
             continue
@@ -117,8 +118,10 @@ def teachable(labels: Labels) -> Labels:
     Raises:
         LabelsError: If too few are left to learn from.
     """
-    kept, notes = list[int](), list[str]()
-    gone, first = list[tuple[int, str]](), ""
+    kept = list[int]()
+    notes = list[str]()
+    gone = list[tuple[int, str]]()
+    first = ""
     for place, row in enumerate(labels.rows):
         if found := _addresses(row, labels.aspect):
             first = first or f"row {row.line}: {found}"
@@ -195,10 +198,12 @@ def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
     """
     if all("gold" in example for example in examples):
         return list(examples)
-    rows, percents = list[Row](), list[float]()
+    rows = list[Row]()
+    percents = list[float]()
     for number, example in enumerate(examples, start=1):
         try:
-            item, human = Item.of(example), human_score(example)
+            item = Item.of(example)
+            human = human_score(example)
         except JudgesmithError as error:
             raise OptionError(f"row {number}: {error}") from None
         percents.append(scale.to_percent(human))
@@ -207,10 +212,8 @@ def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
                 f"row {number}: people's score {human:g} is not on the judge's scale {scale}; make the judge with "
                 "scale=js.Scale(lowest, highest)"
             )
-        group, system = (
-            item.group or source_key(item.source or item.output),
-            example.get("system"),
-        )
+        group = item.group or source_key(item.source or item.output)
+        system = example.get("system")
         texts = item.output, item.source or "", item.context, item.reference
         rows.append(Row(str(number), *texts, system, doc_id=group, group=group))
     return rated(merge(rows).applied(rows), percents)
@@ -380,7 +383,8 @@ def difference(
         rounds: Number of resamples.
         new_systems: True if the result is to hold for other systems, too, which then are resampled.
     """
-    rows, both = rows_of(examples), [one, other]
+    rows = rows_of(examples)
+    both = [one, other]
     others = objective.on_other_systems(both, rows) if new_systems else None
     return difference_within(
         objective.resampled(both, rows), rounds=rounds, seed=seed, others=others

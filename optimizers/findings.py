@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from itertools import chain, islice, repeat
-from operator import attrgetter
 from typing import Any
 
 import dspy
@@ -37,7 +36,7 @@ from judgesmith.agreement.raters import (
     within_raters,
 )
 from judgesmith.agreement.replacement import way_to_rater
-from judgesmith.agreement.resampling import Bounded, Range, estimates_of
+from judgesmith.agreement.resampling import Bounded, Estimate, Range, estimates_of
 from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import Split
@@ -181,7 +180,7 @@ class Findings:
         scores = np.array([verdict.score for verdict in self.verdicts], float)
         to_scale = Scale(*self.labels.scale).from_percent
         linear = np.array(list(map(to_scale, self.percents.tolist())), float)
-        weights = map(attrgetter("weights"), self.final.refined)
+        weights = (refined.weights for refined in self.final.refined)
         heldout, zero_shot, surface, gap = self._compared()
         levels = self._levels()
         return CompileReport(
@@ -228,10 +227,8 @@ class Findings:
             examples = [
                 example for part in run for example in examples_of(part.split.heldout)
             ]
-            compiled, plain = (
-                percents_of_run(run),
-                np.concatenate([part.zero_shot.percents for part in run]),
-            )
+            compiled = percents_of_run(run)
+            plain = np.concatenate([part.zero_shot.percents for part in run])
             for found, percents in zip(
                 judges, (compiled, plain, moved_run(run, surface_percents)), strict=True
             ):
@@ -290,7 +287,9 @@ class Findings:
             lm: The judge's model.
             cost: Calls and tokens, as they would be without a cache.
         """
-        final, data, inference = self.final, report.to_dict(), self.final.inference
+        final = self.final
+        data = report.to_dict()
+        inference = self.final.inference
         shared = [
             "candidates",
             "selected",
@@ -353,16 +352,16 @@ class Findings:
         return fit_sureness(percent, score, human, groups, Scale(*self.labels.scale))
 
     def _training(self) -> Judged:
-        fitted, train = self.parts[0].fitted, self.parts[0].split.train
+        fitted = self.parts[0].fitted
+        train = self.parts[0].split.train
         percents = fitted.percents if fitted.left_out is None else fitted.left_out
         scores = calibrated_without(
             percents, train.scores, train.groups, Scale(*train.scale), seed=self.seed
         )
-        drawn = (
-            ~train.suggested
-            if not self._suggested
-            else np.ones(len(train), dtype=np.bool_)
-        )
+        if not self._suggested:
+            drawn = ~train.suggested
+        else:
+            drawn = np.ones(len(train), dtype=np.bool_)
         return np.where(drawn, percents, math.nan), scores, train.scores, train.groups
 
     @property
@@ -372,13 +371,15 @@ class Findings:
 
     def _sureness_facts(self) -> dict[str, Any] | None:
         """Width of the intervals on the held-out rows, and what they rest on."""
-        sure, scale = self.sureness, Scale(*self.labels.scale)
+        sure = self.sureness
+        scale = Scale(*self.labels.scale)
         if sure is None:
             return None
         widths: list[float] = []
         scored = False
         for part in self.parts:
-            percents, verdicts = part.compiled.percents.tolist(), part.compiled.verdicts
+            percents = part.compiled.percents.tolist()
+            verdicts = part.compiled.verdicts
             for percent, verdict in zip(percents, verdicts, strict=True):
                 if verdict.failure:
                     continue
@@ -408,13 +409,15 @@ class Findings:
 
         It has Q and the objective (`value`; `corrected` for having been chosen).
         """
-        record, by = self.final.record, self.objective
+        record = self.final.record
+        by = self.objective
         chosen = {
             "demos": record.selected.demos,
             "candidate": record.selected.name,
             "kind": record.selected.kind,
         }
-        reached, corrected = record.selected.agreement, record.corrected
+        reached = record.selected.agreement
+        corrected = record.corrected
         corrected = None if corrected is None else json_number(corrected)
         if (
             instead := next(
@@ -422,7 +425,8 @@ class Findings:
             )
         ) is not None:
             chosen |= {"candidate": instead.candidate, "kind": instead.name}
-            train, corrected = examples_of(self.seen), None
+            train = examples_of(self.seen)
+            corrected = None
             reached = agreement(
                 self.final.percents, train, objective=by, seed=self.seed, rounds=0
             )
@@ -436,10 +440,8 @@ class Findings:
 
     def _drawn_from(self) -> dict[str, list[dict[str, str]]]:
         """By criterion of the judge, the comments that it was inferred from, where there were any."""
-        inference, criteria = (
-            self.final.inference,
-            self.final.judge.method.knowledge.criteria,
-        )
+        inference = self.final.inference
+        criteria = self.final.judge.method.knowledge.criteria
         if inference is None or not inference.drawn_from:
             return {}
         comments: dict[str, list[dict[str, str]]] = {}
@@ -490,9 +492,12 @@ class Findings:
                 seed=self.seed,
             )
             estimate = crossed([estimate], measure.within) if self.folds else estimate
-            found = (
-                heldout if MEASURED.get(name) == self.objective.name else estimate
-            )  # one number has one interval
+            # one number has one interval
+            found: Estimate | AgreementValue
+            if MEASURED.get(name) == self.objective.name:
+                found = heldout
+            else:
+                found = estimate
             figures[name] = {
                 key: json_number(getattr(found, key)) for key in asdict(estimate)
             }
@@ -500,7 +505,8 @@ class Findings:
 
     def _decided(self) -> NDArray[np.intp]:
         """Return the place of the decision on each row, by the judge of its fold; -1 where there is none."""
-        places, percents = list[int](), iter(self.percents.tolist())
+        places = list[int]()
+        percents = iter(self.percents.tolist())
         for part in self.parts:
             decision = part.fitted.judge.outcome.decision
             for percent in islice(percents, len(part.compiled.verdicts)):
@@ -516,7 +522,7 @@ class Findings:
         x = self.percents[usable]
         if self.labels.kind == "preference":
             human = np.array([row.scores[self.labels.aspect] for row in rows], float)
-            names = list(map(attrgetter("doc_id"), rows))
+            names = [row.doc_id for row in rows]
             by_document = pairwise_when_drawn(x, human, names)
             group = [units[names.index(name)] for name in dict.fromkeys(names)]
             return {
@@ -545,12 +551,10 @@ class Findings:
         zero_shot: AgreementValue,
         surface: AgreementValue,
     ) -> list[str]:
-        final, rows, label, chance = (
-            self.final,
-            len(self.rows),
-            self.objective.label,
-            self.objective.chance,
-        )
+        final = self.final
+        rows = len(self.rows)
+        label = self.objective.label
+        chance = self.objective.chance
         documents = len({row.group for row in self.rows})
         repaired = sum(v.repaired for v in self.verdicts)
         unfit = final.record.selected.disqualified
@@ -639,7 +643,8 @@ class Findings:
 
         A scale whose lowest number is the best looks like that, whatever its column is called.
         """
-        chance, reach = self.objective.chance, self.objective.reach
+        chance = self.objective.chance
+        reach = self.objective.reach
         advice = "if the lowest number is the best one, reverse the labels"
         asked = (
             not self.final.judge.method.columns()
@@ -682,7 +687,8 @@ class Findings:
 
     def _raters(self) -> Iterator[str]:
         """Yield a sentence where one rater gave most labels, and one where raters differ in how high they rate."""
-        rows, aspect = self.rows, self.labels.aspect
+        rows = self.rows
+        aspect = self.labels.aspect
         names, table = by_person(
             [row.single(aspect) for row in rows],
             [row.raters.get(aspect, ()) for row in rows],
@@ -711,7 +717,8 @@ class Findings:
 
     def _against(self) -> list[str]:
         """A sentence on each signal that human ratings fall with, on all labels: nothing is fitted to its scale."""
-        notes, examples = list[str](), examples_of(self.labels)
+        notes = list[str]()
+        examples = examples_of(self.labels)
         for column in self.final.judge.method.columns():
             values = [
                 column.percent(column.value(row.columns)) for row in self.labels.rows
@@ -813,8 +820,6 @@ def _form_fact(trial: FormTrial) -> dict[str, Any]:
 
 def _mean_error(scores: Vector, human: Vector) -> float:
     usable = np.isfinite(scores)
-    return (
-        float(np.abs(scores[usable] - human[usable]).mean())
-        if usable.any()
-        else math.nan
-    )
+    if usable.any():
+        return float(np.abs(scores[usable] - human[usable]).mean())
+    return math.nan

@@ -83,7 +83,8 @@ def compile(
         if isinstance(options.get("heldout"), Labels):
             read[""], options["heldout"] = on_one_scale(read[""], options["heldout"])
     else:
-        read, judges = several, judges_of(judge, several)
+        read = several
+        judges = judges_of(judge, several)
     first = next(iter(judges.values()))
     if lm is None and first.own_lm is None:
         able = [without_model(judged.method) for judged in judges.values()]

@@ -83,7 +83,8 @@ def levels_of(objective: Objective, examples: Sequence[dspy.Example]) -> list[Le
     rows = rows_of(examples)
     if objective.name != Q.name or objective.level != "pooled":
         return []
-    systems, documents = Counter(rows.systems or ()), Counter(rows.documents)
+    systems = Counter(rows.systems or ())
+    documents = Counter(rows.documents)
     repeated = len(examples) - len(systems)
     levels: list[Level] = []
     if len(systems) > 1 and repeated >= FEWEST_REPEATED:
@@ -97,7 +98,8 @@ def system_means(
     train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]
 ) -> Vector:
     """Score each row by its system's mean label in the training rows; by the mean of all for an unseen system."""
-    scores, counts = Counter[str](), Counter[str]()
+    scores = Counter[str]()
+    counts = Counter[str]()
     for example, score in zip(train, humans(train).tolist(), strict=True):
         scores[example.system] += score
         counts[example.system] += 1

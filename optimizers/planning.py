@@ -93,7 +93,8 @@ class Stages:
 
     def tried(self, *, dearer: bool) -> int:
         """Return the forms of answers that are tried in a pass each, beside a dearer one; 0 where none is chosen."""
-        method, forms = self.judge.method, 0
+        method = self.judge.method
+        forms = 0
         if isinstance(method, HasForms):
             forms = len(method.forms(logprobs=True))
         if (
@@ -107,9 +108,10 @@ class Stages:
 
     def inferring(self) -> Spending:
         """Return what task inference takes."""
-        calls = (
-            sum(self.inference.calls(size) for size in self.sizes) if self.learns else 0
-        )
+        if self.learns:
+            calls = sum(self.inference.calls(size) for size in self.sizes)
+        else:
+            calls = 0
         return Spending(inferring=calls, steps=calls)
 
     def trials(self, dearest: Judge | None) -> Spending:
@@ -119,9 +121,11 @@ class Stages:
             dearest: The judge in a form of more calls a row, if one is tried.
         """
         tried = self.tried(dearer=dearest is not None)
-        calls, passes = tried * self.judge.method.cost().calls_per_row, tried
+        calls = tried * self.judge.method.cost().calls_per_row
+        passes = tried
         if dearest is not None:
-            calls, passes = calls + dearest.method.cost().calls_per_row, passes + 1
+            calls = calls + dearest.method.cost().calls_per_row
+            passes = passes + 1
         return Spending(
             scoring=self.rows * calls,
             steps=self.rows * passes,

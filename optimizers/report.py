@@ -158,9 +158,10 @@ class Fitted:
         Each row is judged without its document in the prompt, or by weights that were fitted without its fold. Scores
         are cut to 0..100 as verdicts are.
         """
-        percents = (
-            self.refined[-1].percents if self.refined else self.record.scored.percents
-        )
+        if self.refined:
+            percents = self.refined[-1].percents
+        else:
+            percents = self.record.scored.percents
         return np.clip(percents, 0.0, 100.0)
 
     @property
@@ -282,7 +283,8 @@ class CompileReport:
             for level, inside in self.levels.inside.items()
         ]
         for name, agreement in lines:
-            o, reached = agreement.objective, agreement.reached
+            o = agreement.objective
+            reached = agreement.reached
             values = (o.q, o.pearson, o.spearman, o.kendall)[-len(names) :]
             table.add(
                 name,

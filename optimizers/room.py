@@ -10,7 +10,8 @@ import numpy as np
 from judgesmith.programs.models.lm import LanguageModel, context_of
 
 #: Tokens of a prompt beside its rows, and of what a demonstration may say beside its texts.
-BESIDE, SAID = 500, 60
+BESIDE = 500
+SAID = 60
 #: Share of a model's context that demonstrations are planned for: their lengths are estimated.
 PLANNED = 0.75
 

@@ -28,7 +28,8 @@ from judgesmith.optimizers.examples import row_key
 Sketches = NDArray[np.uint8]
 #: Values of a MinHash that are kept, a byte of each, and how many of them nearly equal texts have in common: of texts
 #: of eight words that differ in one 30 are expected and fewer than 20 come about in 1 of 500, of others hardly one.
-KEPT, COMMON = 48, 20
+KEPT = 48
+COMMON = 20
 _SKETCHES = re.compile(
     rf"~(?P<output>[0-9a-f]{{{2 * KEPT}}})(?P<source>[0-9a-f]{{{2 * KEPT}}})?"
 )
@@ -42,7 +43,8 @@ def marks(rows: Iterable[Row]) -> dict[str, list[str]]:
     keys = set()
     for row in rows:
         keys.add(row_key(row.source, row.output))
-        output, source = folded(row.output), folded(row.source)
+        output = folded(row.output)
+        source = folded(row.source)
         if not output.key:
             continue
         texts.add(_hash(source.key, output.key))
@@ -79,7 +81,8 @@ class Seen:
             "row" if it is one of them: source and output equal or nearly so. "reply" if its output alone is, which was
             written for another source; outputs of a few words do not count. "" for any other.
         """
-        answer, asked = folded(output), folded(source)
+        answer = folded(output)
+        asked = folded(source)
         if not self or not answer.key:
             return ""
         if not self._keys.isdisjoint(

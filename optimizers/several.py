@@ -193,13 +193,15 @@ class SeveralCompiler:
             )
         self.takes = taken(self.compiler.options.take, tuple(self.labels))
         share = self.compiler.options.template_share
-        judges, labels = dict[str, Judge](), dict[str, Labels]()
+        judges = dict[str, Judge]()
+        labels = dict[str, Labels]()
         for name, of_aspect in self.labels.items():
             check_distinct(of_aspect)
             judges[name], labels[name] = in_words(
                 self.judges[name], teachable(of_aspect)
             )
-        self.judges, self.labels = judges, together(labels, share)
+        self.judges = judges
+        self.labels = together(labels, share)
         for of_aspect in self.heldout.values():
             check_distinct(of_aspect)
         if self.heldout:
@@ -275,23 +277,27 @@ class SeveralCompiler:
     ) -> tuple[Judge, AspectsReport]:
         """Return the judge of all aspects, and how far each agrees with people."""
         plan = plan or self.plan(lm)
-        found, spent = dict[str, Found](), 0
+        found = dict[str, Found]()
+        spent = 0
         for name, judge in self.judges.items():
             self._of(name).refuse(judge, self.labels[name], lm)
         with shared():
             for name, judge in self.judges.items():
-                compiler, own = self._of(name, plan, spent), plan.aspects[name]
+                compiler = self._of(name, plan, spent)
+                own = plan.aspects[name]
                 with self._named(name):
                     found[name] = compiler.find(judge, self.labels[name], lm, own)
                 spent += found[name].cost["calls"]
             heads = self._correct(found)
-        parts, reports = dict[str, Part](), dict[str, CompileReport]()
+        parts = dict[str, Part]()
+        reports = dict[str, CompileReport]()
         provenances = dict[str, Mapping[str, Any]]()
         for name, one in found.items():
             compiled, reports[name] = self.compiler.written_up(one)
             parts[name] = Part(compiled.method, compiled.outcome, heads.get(name))
             provenances[name] = compiled.provenance
-        several, report = SeveralAspects.of_parts(parts), AspectsReport(reports)
+        several = SeveralAspects.of_parts(parts)
+        report = AspectsReport(reports)
         judge = Judge(several, lm=lm, outcome=several.whole())
         judge.provenance = self._provenance(provenances, report)
         return judge, report
@@ -338,7 +344,9 @@ class SeveralCompiler:
         heads: dict[str, LinearHead] = {}
         corrected_ones: dict[str, Found] = {}
         for name, one in found.items():
-            final, head, runs = one.final, None, list[list[Measured]]()
+            final = one.final
+            head = None
+            runs = list[list[Measured]]()
             for run in one.runs:
                 runs.append([])
                 for part in run:
@@ -398,7 +406,8 @@ class SeveralCompiler:
             )
             refused = Refinement(BESIDE, fitted.percents, reason=reason)
             return _refined(fitted, refused), None
-        own, examples = fitted.percents, examples_of(train)
+        own = fitted.percents
+        examples = examples_of(train)
         scored = np.isfinite(own)
         groups = {group for group, ok in zip(train.groups, scored, strict=True) if ok}
         others = {
@@ -407,7 +416,8 @@ class SeveralCompiler:
         if scored.sum() < FEWEST_ROWS or len(groups) < FEWEST_GROUPS:
             reason = f"{scored.sum()} rows of {len(groups)} documents are too few to weigh other aspects"
             return _refined(fitted, Refinement(BESIDE, own, reason=reason)), None
-        objective, seed = self.compiler.objective(train), self.compiler.options.seed
+        objective = self.compiler.objective(train)
+        seed = self.compiler.options.seed
         training = Training(examples, (), own, objective, seed)
         table = percents_table(_table(name, train, others), train.groups)
         fit = training.fit_head(
@@ -446,7 +456,9 @@ class SeveralCompiler:
         origin = origin_of(self.rows)
         origin |= {"aspect": WHOLE, "train": 0, "heldout": 0}
         cost = dict.fromkeys(("calls", "prompt_tokens", "completion_tokens"), 0)
-        seen, texts, aspects = set[str](), set[str](), dict[str, Any]()
+        seen = set[str]()
+        texts = set[str]()
+        aspects = dict[str, Any]()
         for name, one in of.items():
             for side in ("train", "heldout"):
                 origin[side] = max(origin[side], one["labels"][side])

@@ -252,7 +252,8 @@ class SavedMethod(Part):
         Raises:
             ArtifactError: For options or data that do not fit.
         """
-        kind, options = self.program.method(), self.program.options
+        kind = self.program.method()
+        options = self.program.options
         if unknown := set(options) - set(kind().saved_options()):
             raise ArtifactError(
                 f"unknown option {sorted(unknown)[0][:80]!r} for {self.program.kind}"
@@ -446,7 +447,8 @@ def method_of(judge: Held) -> dict[str, Any]:
         )
     method = judge.method
     settle_demos(method, judge.outcome.scale)
-    steps, left_out = predictors(method), method.options.left_out()
+    steps = predictors(method)
+    left_out = method.options.left_out()
     for name, predictor in method.named_predictors():
         if name not in steps and (predictor.demos or predictor.fields):
             raise ArtifactError(
@@ -780,7 +782,8 @@ def with_settings(method: Method, state: Mapping[str, Any]) -> tuple[Method, Out
     )
     held.criteria.extend(knowledge.criteria)
     new = held.plain()
-    steps, own = predictors(new), predictors(method)
+    steps = predictors(new)
+    own = predictors(method)
     if set(steps) != set(own):
         wanted = {
             n: value

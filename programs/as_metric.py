@@ -46,13 +46,13 @@ class JudgeMetric:
             raise OptionError(
                 f"failed is {failed!r}; it is 'mean', 'raise' or a number between 0 and 1"
             )
-        self.judge, self.fields, self.threshold, self.failed = (
-            judge,
-            dict(fields),
-            threshold,
-            failed,
-        )
-        self.calls, self.failures, self._sum = 0, list[str](), 0.0
+        self.judge = judge
+        self.fields = dict(fields)
+        self.threshold = threshold
+        self.failed = failed
+        self.calls = 0
+        self.failures = list[str]()
+        self._sum = 0.0
         self._lock = threading.Lock()  # dspy.Evaluate calls from several threads
 
     def __call__(
@@ -108,11 +108,10 @@ class JudgeMetric:
 
     def _text(self, role: str, name: str | None, example: Any, prediction: Any) -> Any:
         if name is None:
-            inputs = (
-                list(example.inputs().keys())
-                if role == "source" and hasattr(example, "inputs")
-                else []
-            )
+            if role == "source" and hasattr(example, "inputs"):
+                inputs = list(example.inputs().keys())
+            else:
+                inputs = []
             if len(inputs) > 1:
                 raise OptionError(
                     f"the example has the inputs {', '.join(inputs)}; name one with as_metric(judge, source=…)"

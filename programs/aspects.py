@@ -146,30 +146,30 @@ class AspectLibrary:
         """
         if task is None and "/" in name:
             task, name = name.split("/", 1)
-        general, hits = self.tasks[GENERAL], self._with(name)
+        general = self.tasks[GENERAL]
+        hits = self._with(name)
         if task is None:
-            only = (
-                next(iter(hits.values()))
-                if len(hits) == 1
-                else _by_name(general.aspects, name)
-            )
+            only: Aspect | None
+            if len(hits) == 1:
+                only = next(iter(hits.values()))
+            else:
+                only = _by_name(general.aspects, name)
             if only is not None:
                 return only
             if hits:
                 raise OptionError(
                     f"aspect {name!r} means different things in different tasks; name one of: {', '.join(hits)}"
                 )
-            places, lack, elsewhere = (
-                list(self.tasks.values()),
-                "there is no aspect",
-                "",
-            )
+            places = list(self.tasks.values())
+            lack = "there is no aspect"
+            elsewhere = ""
         else:
             wanted = self.task(task)
             its = _by_name(wanted.aspects, name) or _by_name(general.aspects, name)
             if its is not None:
                 return its
-            places, lack = [wanted, general], f"{wanted.name} has no aspect"
+            places = [wanted, general]
+            lack = f"{wanted.name} has no aspect"
             elsewhere = f"other tasks have it: {', '.join(hits)}; " if hits else ""
         near = [alias for place in places for alias in _names(place.aspects)]
         candidates = dict.fromkeys(

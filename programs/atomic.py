@@ -20,11 +20,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: If writing failed; `path` is then unchanged.
     """
-    data = (
-        content.encode("utf-8", "backslashreplace")
-        if isinstance(content, str)
-        else content
-    )
+    if isinstance(content, str):
+        data = content.encode("utf-8", "backslashreplace")
+    else:
+        data = content
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return

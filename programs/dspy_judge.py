@@ -233,17 +233,14 @@ class DSPyJudge(Quiet):
             )
         if self.own_lm is None and self.get_lm() is None and dspy.settings.lm is None:
             named = artifact.model_of(read)
-            self.own_lm = (
-                None
-                if named is None
-                else language_model(named, sampling=artifact.sampling_of(read))
-            )
+            if named is None:
+                self.own_lm = None
+            else:
+                self.own_lm = language_model(named, sampling=artifact.sampling_of(read))
         artifact.connect(method, None)
-        self.method, self.outcome, self.provenance = (
-            method,
-            read.outcome,
-            read.provenance,
-        )
+        self.method = method
+        self.outcome = read.outcome
+        self.provenance = read.provenance
         self.earlier = read.contract
 
     def _located(self, path: str | Path) -> None:
@@ -255,7 +252,8 @@ class DSPyJudge(Quiet):
         self, item: Item, lm: LanguageModel | None, *, explain: bool = False
     ) -> Verdict:
         """Judge a row, on the engine's loop, without DSPy's callbacks and history of the judge itself."""
-        method, outcome = self.method, self.outcome
+        method = self.method
+        outcome = self.outcome
         if (alone := pipeline.ranked_only(method)) is not None:
             return alone
         if lm is None:
@@ -334,7 +332,8 @@ def _refuse_pickle(path: str | Path, wanted: bool) -> None:
 
 def tell_engine(judge: DSPyJudge) -> None:
     """Log, once for each, where another engine computes a judge's own model than when it was compiled."""
-    before, lm = str(judge.provenance.get("computed_by") or ""), judge.own_lm
+    before = str(judge.provenance.get("computed_by") or "")
+    lm = judge.own_lm
     if lm is None:
         return
     note_engine(lm.name, before, lm.computed_by)

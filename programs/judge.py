@@ -248,11 +248,10 @@ class Judge(DSPyJudge):
         """
         rows = rows if isinstance(rows, AsyncIterable) else rows_of(rows)
         if isinstance(self.method, RanksDocuments):
-            every = (
-                [row async for row in rows]
-                if isinstance(rows, AsyncIterable)
-                else list(rows)
-            )
+            if isinstance(rows, AsyncIterable):
+                every = [row async for row in rows]
+            else:
+                every = list(rows)
             judged = self.score_many(every, concurrency=concurrency, progress=progress)
             for verdict in await asyncio.to_thread(list, judged):
                 yield verdict
@@ -340,9 +339,9 @@ class Judge(DSPyJudge):
         if self.moved:
             return ""
         heldout = self.provenance.get("heldout")
-        return (
-            str(heldout.get("signature") or "") if isinstance(heldout, Mapping) else ""
-        )
+        if isinstance(heldout, Mapping):
+            return str(heldout.get("signature") or "")
+        return ""
 
     @property
     def whole_documents(self) -> bool:

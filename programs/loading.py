@@ -20,7 +20,8 @@ def build(read: artifact.Artifact, *, lm: LanguageModel | None = None) -> Judge:
         ArtifactError: For an unknown kind, option or prompt form.
     """
     judge = Judge(read.built(), outcome=read.outcome)
-    judge.provenance, judge.own_lm = read.provenance, lm
+    judge.provenance = read.provenance
+    judge.own_lm = lm
     judge.earlier = read.contract
     tell_engine(judge)
     return judge

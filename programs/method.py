@@ -290,11 +290,9 @@ class Method(Compilable):
                 await self.without_own_document(item).judge(item, lm)
 
         engine.run(ask())
-        return (
-            {"first call": list(recorder.requests[0].messages)}
-            if recorder.requests
-            else {}
-        )
+        if recorder.requests:
+            return {"first call": list(recorder.requests[0].messages)}
+        return {}
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -471,7 +469,8 @@ class Method(Compilable):
 
 def _check(criterion: Criterion) -> None:
     """Refuse a criterion that an artifact cannot hold before anything is spent. Raises OptionError."""
-    name, definition = criterion.name, criterion.definition
+    name = criterion.name
+    definition = criterion.definition
     if not 1 <= len(name) <= 80 or len(definition) > 2000:
         raise OptionError(
             f"criterion {name[:40]!r}: a name has 1 to 80 characters (here {len(name)}), a definition at most 2,000 "

@@ -55,10 +55,8 @@ class OneAspect(Method):
     ) -> None:
         if isinstance(aspect, Aspect) or not criteria:
             known_one, its_task = known_aspect(aspect)
-            aspect, criteria = (
-                known_one.name,
-                (Criterion(known_one.name, known_one.definition),),
-            )
+            aspect = known_one.name
+            criteria = (Criterion(known_one.name, known_one.definition),)
             options |= {
                 name: value
                 for name, value in self.aspect_options(known_one, its_task).items()

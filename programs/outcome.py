@@ -71,13 +71,16 @@ class Calibration:
         Isotonic regression on the means of up to six equally filled bins, mixed with the plain linear map. With fewer
         than five usable rows, or constant raw scores, the plain linear map.
         """
-        x, y = np.asarray(percent, float), np.asarray(human, float)
+        x = np.asarray(percent, float)
+        y = np.asarray(human, float)
         usable = np.isfinite(x) & np.isfinite(y)
-        x, y = x[usable], y[usable]
+        x = x[usable]
+        y = y[usable]
         if len(x) < 5 or np.ptp(x) == 0:
             return cls.linear(scale)
         order = np.argsort(x, kind="stable")
-        x, y = x[order], y[order]
+        x = x[order]
+        y = y[order]
         bins = np.array_split(np.arange(len(x)), min(6, max(2, len(x) // 5)))
         centres = np.array([x[b].mean() for b in bins])
         levels = np.array([y[b].mean() for b in bins])
@@ -177,16 +180,15 @@ class Decision:
 
     def merged(self) -> list[tuple[int, list[str]]]:
         """(last place, names) of what scores tell apart, worst first; fail and pass stay apart."""
-        merged, names, ends = (
-            list[tuple[int, list[str]]](),
-            list[str](),
-            (*self.cuts, math.inf),
-        )
+        merged = list[tuple[int, list[str]]]()
+        names = list[str]()
+        ends = (*self.cuts, math.inf)
         for place, (name, end) in enumerate(zip(self.names, ends, strict=True)):
             begin = max(0.0, ends[place - 1]) if place else 0.0
             names = [*names, name]
             if self.binary or (begin < end and begin <= 100):
-                merged, names = [*merged, (place, names)], []
+                merged = [*merged, (place, names)]
+                names = []
         return [*merged[:-1], (len(self.names) - 1, merged[-1][1] + names)]
 
     def passed(self, percent: float) -> bool | None:
@@ -195,7 +197,8 @@ class Decision:
 
     def __str__(self) -> str:
         (first, worst), *others = merged = self.merged()
-        parts, before = [" or ".join(worst)], first
+        parts = [" or ".join(worst)]
+        before = first
         for last, names in others:
             cut = self.cuts[before]
             parts.append(
@@ -204,11 +207,10 @@ class Decision:
             )
             before = last
         joined = [names for _, names in merged if len(names) > 1]
-        note = (
-            f" (no score tells apart {'; '.join(map(', '.join, joined))})"
-            if joined
-            else ""
-        )
+        if joined:
+            note = f" (no score tells apart {'; '.join(map(', '.join, joined))})"
+        else:
+            note = ""
         return f"{', '.join(parts)} of 100{note}"
 
 
@@ -281,10 +283,8 @@ class Preference:
         failure names it.
         """
         first, second = self.verdicts
-        usage, both = (
-            first.usage + second.usage,
-            Sides(first.to_dict(), second.to_dict()),
-        )
+        usage = first.usage + second.usage
+        both = Sides(first.to_dict(), second.to_dict())
         failed = [
             f"output {name}: {verdict.failure}"
             for name, verdict in zip("ab", self.verdicts, strict=True)
@@ -375,10 +375,8 @@ class Sureness:
         """Return the interval around a score, cut at the ends of the scale; None for an unprepared coverage."""
         if coverage not in self.coverage:
             return None
-        error, times = (
-            self.expected_error(percent),
-            self.times[self.coverage.index(coverage)],
-        )
+        error = self.expected_error(percent)
+        times = self.times[self.coverage.index(coverage)]
         half = math.inf if times is None else times * error
         return ScoreInterval(
             max(scale.low, score - half), min(scale.high, score + half), coverage, error
@@ -401,7 +399,8 @@ class Outcome:
     """How sure a score is; None: unknown."""
 
     def __post_init__(self) -> None:
-        knots, scale = self.calibration, self.scale
+        knots = self.calibration
+        scale = self.scale
         if knots is None:
             return
         slack = 1e-6 * (scale.high - scale.low)

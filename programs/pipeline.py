@@ -213,7 +213,8 @@ async def _raw(method: Judging, scale: Scale, item: Item, lm: LanguageModel) -> 
             return Verdict.failed(
                 f"the answer cannot be read: {words}", usage=calls.usage, raw=raw
             )
-    counted, reported = calls.usage, verdict.usage
+    counted = calls.usage
+    reported = verdict.usage
     if (
         counted.calls + counted.cached > reported.calls + reported.cached
     ):  # a method need not keep account
@@ -245,7 +246,8 @@ async def explained(
         verdict.explanation and not method.tells_by_numbers
     ):
         return verdict
-    low, high = outcome.scale.low, outcome.scale.high
+    low = outcome.scale.low
+    high = outcome.scale.high
     score = (
         verdict.category
         or f"{verdict.score:.3g} on a scale from {low:g} (very poor) to {high:g} (excellent)"
@@ -375,11 +377,9 @@ def _no_percent(percent: float) -> str | None:
     """Return why this is no raw score; None for one in 0..100, but for rounding."""
     if math.isnan(percent):
         return "the judge gave no score"
-    return (
-        None
-        if -ROUNDING <= percent <= 100 + ROUNDING
-        else f"the judge gave {percent:g}, which is outside 0..100"
-    )
+    if -ROUNDING <= percent <= 100 + ROUNDING:
+        return None
+    return f"the judge gave {percent:g}, which is outside 0..100"
 
 
 def _with_shares(item: Item, verdict: Verdict) -> Verdict:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 #: Seconds before the first line in a log, and at most between two.
-SOON, SELDOM = 10.0, 300.0
+SOON = 10.0
+SELDOM = 300.0
 #: Steps behind the first by which the time left is told.
 FEW = 3
 _LOG = logging.getLogger("judgesmith")
@@ -79,14 +80,20 @@ class Watch:
         console: Console | None = None,
         say: Callable[[str], object] = _LOG.info,
     ) -> None:
-        self._title, self._stage, self._note = title, "", ""
-        self._total, self._whole = total, total is not None
+        self._title = title
+        self._stage = ""
+        self._note = ""
+        self._total = total
+        self._whole = total is not None
         self._done = self._earlier = 0
         self._first: tuple[float, int] | None = None
         self._started = time.monotonic()
-        self._due, self._read = self._started + SOON, read.tokens
-        self._ended, self._writing = threading.Event(), threading.RLock()
-        self._say, self._bar = say, None if console is None else _bar(console)
+        self._due = self._started + SOON
+        self._read = read.tokens
+        self._ended = threading.Event()
+        self._writing = threading.RLock()
+        self._say = say
+        self._bar = None if console is None else _bar(console)
         if self._bar is not None:
             self._task = self._bar.add_task(_escape(title), total=total, note="")
 
@@ -119,7 +126,8 @@ class Watch:
         """Begin a stage: name it on the bar or in a line."""
         self._stage = title
         if not self._whole:
-            self._total, self._first = steps or None, None
+            self._total = steps or None
+            self._first = None
             self._done = self._earlier = 0
             if self._bar is not None:
                 self._bar.reset(self._task, total=self._total)
@@ -169,9 +177,10 @@ class Watch:
             self._bar.update(self._task, note=_escape(text))
 
     def _line(self, now: float) -> None:
-        done = (
-            f"{self._done:,} of {self._total:,}" if self._total else f"{self._done:,}"
-        )
+        if self._total:
+            done = f"{self._done:,} of {self._total:,}"
+        else:
+            done = f"{self._done:,}"
         # The first step had a model opened for it, and says nothing of the speed.
         since, before = self._first or (now, self._done)
         further = self._done - max(before, self._earlier)

@@ -114,8 +114,9 @@ def _document(row: Any, item: Item, place: int) -> tuple[str, ...]:
     """
     if item.source.strip() or (item.context or "").strip():
         return "texts", item.source, item.context or ""
-    named = (
-        row.get("doc_id") if isinstance(row, Mapping) else getattr(row, "doc_id", None)
-    )
+    if isinstance(row, Mapping):
+        named = row.get("doc_id")
+    else:
+        named = getattr(row, "doc_id", None)
     name = item.group or (str(named) if isinstance(named, str | int) else "")
     return ("name", name) if name else ("row", str(place))

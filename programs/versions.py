@@ -57,12 +57,14 @@ class Version:
 def _model(lm: Mapping[str, Any] | None) -> str:
     if lm is None:
         return "none"
-    name, sampling = str(lm["model"]), lm["sampling"]
+    name = str(lm["model"])
+    sampling = lm["sampling"]
     text = f"{name} at temperature {sampling['temperature']:g}"
     text += f", {sampling['max_tokens']} tokens" if sampling.get("max_tokens") else ""
-    file = (
-        CATALOG.get(name.removeprefix("local/")) if name.startswith("local/") else None
-    )
-    return (
-        f"{text} (by its name)" if file is None else f"{text} (file {file.sha256[:12]})"
-    )
+    if name.startswith("local/"):
+        file = CATALOG.get(name.removeprefix("local/"))
+    else:
+        file = None
+    if file is None:
+        return f"{text} (by its name)"
+    return f"{text} (file {file.sha256[:12]})"

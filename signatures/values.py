@@ -435,11 +435,10 @@ class Item:
             return row
         texts = read_texts(row)
         if texts.output is None:
-            columns = (
-                f"; the row has {', '.join(map(str, row))}"
-                if isinstance(row, Mapping)
-                else ""
-            )
+            if isinstance(row, Mapping):
+                columns = f"; the row has {', '.join(map(str, row))}"
+            else:
+                columns = ""
             raise OptionError(
                 f"a row to be judged needs a text 'output', or 'messages'; got {type(row).__name__}{columns}"
             )

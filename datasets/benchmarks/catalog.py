@@ -68,11 +68,10 @@ def benchmark(name: str) -> BenchmarkCard:
     if key in _cards():
         return _cards()[key]
     close = difflib.get_close_matches(key.lower(), _cards(), n=2, cutoff=0.5)
-    meant = (
-        f"did you mean {' or '.join(PREFIX + near for near in close)}? "
-        if close
-        else ""
-    )
+    if close:
+        meant = f"did you mean {' or '.join(PREFIX + near for near in close)}? "
+    else:
+        meant = ""
     names = ", ".join(card.name for card in list_benchmarks())
     raise LabelsError(
         f"{PREFIX}{key}: there is no such set; {meant}The sets are {names}"
@@ -166,11 +165,10 @@ def resolve(
         _download(
             card, card.origin, original, progress or (lambda done, total, title: None)
         )
-    rows = (
-        card.convert(original)
-        if card.convert is not None
-        else convert(card.key, original)
-    )
+    if card.convert is not None:
+        rows = card.convert(original)
+    else:
+        rows = convert(card.key, original)
     path = _converted(card)
     with _whole(path) as part:
         part.write_text(
@@ -213,7 +211,8 @@ def _download(
     card: BenchmarkCard, origin: Origin, target: Path, progress: Progress
 ) -> None:
     """Bring the pinned file to `target`; nothing is kept of another one, and no more is read than the file has."""
-    digest, done = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    done = 0
     try:
         with (
             _whole(target) as part,

@@ -324,7 +324,8 @@ class Change:
     @classmethod
     def between(cls, before: str, after: str) -> Change:
         """Measure the distance from one text to another."""
-        old, new = before.split(), after.split()
+        old = before.split()
+        new = after.split()
         distance = Levenshtein.distance(before, after)
         return cls(
             distance,

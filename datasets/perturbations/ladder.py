@@ -9,7 +9,8 @@ from judgesmith.datasets.perturbations.base import Unperturbable, letters, split
 from judgesmith.datasets.perturbations.rules import slip
 
 #: The share of words perturbed in the worst copy, and how steeply it falls: with four levels .6, .24, .05 and 0.
-MOST, STEEP = 0.6, 2.25
+MOST = 0.6
+STEEP = 2.25
 
 
 def perturbed_copies(text: str, levels: int, *, seed: int = 0) -> list[str]:
@@ -29,16 +30,19 @@ def perturbed_copies(text: str, levels: int, *, seed: int = 0) -> list[str]:
         f"ladder|{seed}|{text}".encode("utf-8", "backslashreplace")
     )  # bytes: lone surrogates
     rng.shuffle(places)
-    perturbed, copies, done = list(parts), [text], 0
+    perturbed = list(parts)
+    copies = [text]
+    done = 0
     for level in range(levels - 1, 0, -1):
         share = MOST * ((levels - level) / (levels - 1)) ** STEEP
         count = max(round(share * len(places)), done + 1)
         for number in range(done, min(count, len(places))):
-            perturbed[places[number]] = (
-                _perturbed(parts, places[number], rng, number % 3 == 2)
-                if number % 3
-                else ""
-            )
+            if number % 3:
+                perturbed[places[number]] = _perturbed(
+                    parts, places[number], rng, number % 3 == 2
+                )
+            else:
+                perturbed[places[number]] = ""
         copies.append("".join(perturbed))
         done = count
     if len({" ".join(copy.split()) for copy in copies}) < levels:
@@ -58,6 +62,7 @@ def _perturbed(parts: list[str], i: int, rng: random.Random, replaced: bool) -> 
     ]
     if replaced and others:
         return rng.choice(others) + space
-    changed, at = list(word), rng.choice(letters(word))
+    changed = list(word)
+    at = rng.choice(letters(word))
     changed[at] = slip(word, at, rng, changed)
     return "".join(changed) + space

@@ -98,7 +98,8 @@ class _Instances(UserDict[str, Perturbation]):
 
     @cached_property
     def data(self) -> dict[str, Perturbation]:  # type: ignore[override]
-        kinds, levels = get_args(Kind), get_args(Level)
+        kinds = get_args(Kind)
+        levels = get_args(Level)
         instances = [part() for part in perturbations.parts().values()]
         return {
             p.name: p
@@ -137,11 +138,9 @@ class Pair:
     @property
     def name(self) -> str:
         """Return `typos:major`, or the plain name for a perturbation without degrees."""
-        return (
-            self.perturbation
-            if self.degree == "only"
-            else f"{self.perturbation}:{self.degree}"
-        )
+        if self.degree == "only":
+            return self.perturbation
+        return f"{self.perturbation}:{self.degree}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` takes them back."""

@@ -214,7 +214,8 @@ def call_numbers(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
     """Renumber the calls that were made at once."""
-    turns, more = _turns(text), rng.randrange(2, 40)
+    turns = _turns(text)
+    more = rng.randrange(2, 40)
     if not any(turn.number for turn in turns):
         raise Unperturbable("no calls were made at once, so none has a number")
     return _text(

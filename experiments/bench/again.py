@@ -32,7 +32,9 @@ from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 
 Vector = NDArray[np.float64]
-CANDIDATES, SHARED, ROUNDS = 10, 0.6, 200
+CANDIDATES = 10
+SHARED = 0.6
+ROUNDS = 200
 #: Correlations with quality: of zero-shot, of the candidates on average, their spread, and of one that is better.
 WORLDS: dict[str, tuple[float, float, float, float | None]] = {
     "equal": (0.45, 0.45, 0.0, None),
@@ -82,7 +84,8 @@ def tried(said: Vector, rows: list[dspy.Example]) -> tuple[Trial, ...]:
 def once(world: str, count: int, seed: int) -> list[tuple[float, float, float, float]]:
     """Return (truth, value, low, high) of each way."""
     rng = np.random.default_rng([seed, len(world)])
-    r, human = drawn(world, rng), rng.normal(size=count)
+    r = drawn(world, rng)
+    human = rng.normal(size=count)
     common = rng.normal(size=count)
     said = judged(r, human, common, rng)
     rows = labelled(human)
@@ -122,7 +125,8 @@ def by_folds(
     search: Any, record: SearchRecord, rows: Any, said: Vector, seed: int
 ) -> Estimate:
     """Return the estimate of one run of folds that choose again."""
-    parts, order = [], []
+    parts = []
+    order = []
     for out in folds([row.group for row in rows], FOLDS, seed=seed):
         inside = np.setdiff1d(np.arange(len(rows)), out)
         trial = search.chosen_again(record, rows, inside)
@@ -142,7 +146,8 @@ def by_searches(
     seed: int,
 ) -> Estimate:
     """Return the estimate of one run of folds that each try candidates of their own."""
-    parts, order = [], []
+    parts = []
+    order = []
     for out in folds([row.group for row in rows], FOLDS, seed=seed):
         inside = np.setdiff1d(np.arange(len(rows)), out)
         said = judged(drawn(world, rng), human, common, rng)
@@ -178,7 +183,8 @@ def main() -> None:
             ):
                 right, value, low, high = runs[:, place].T
                 covered = float(np.mean((low <= right) & (right <= high)))
-                width, bias = float(np.mean(high - low)), value - right
+                width = float(np.mean(high - low))
+                bias = value - right
                 error = float(np.sqrt(np.mean(bias**2)))
                 cells.append(
                     [

@@ -53,7 +53,8 @@ def asked(
     """What gives a number for a row and the one before it."""
     aspect = ASPECTS[name][1]
     about = known_aspect(aspect)[0]
-    direct, several = DirectScorer(aspect), MultiCriteriaScorer("none", "expected")
+    direct = DirectScorer(aspect)
+    several = MultiCriteriaScorer("none", "expected")
     direct.choose(reading="expected")
     pairs = PairwiseComparer()
 
@@ -145,7 +146,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     ways = parser.add_subparsers(dest="action", required=True)
-    asking, comparing = ways.add_parser("ask"), ways.add_parser("compare")
+    asking = ways.add_parser("ask")
+    comparing = ways.add_parser("compare")
     for one in (asking, comparing):
         one.add_argument("folder", type=Path)
     asking.add_argument("--way", choices=("openvino", "llama.cpp"), required=True)
@@ -156,7 +158,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.action == "ask":
         options.folder.mkdir(parents=True, exist_ok=True)
-        names, kinds = options.sets.split(","), options.kinds.split(",")
+        names = options.sets.split(",")
+        kinds = options.kinds.split(",")
         ask(options.folder, options.way, options.rows, names, kinds)
     else:
         compare(options.folder, options.save)

@@ -58,8 +58,11 @@ from judgesmith.programs.several.judge import (
 from judgesmith.signatures.values import Item
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
-TASK, FAMILY, LM = "summarization", "summaries", "local/qwen2.5-0.5b"
-LABELS, TIMED = 40, 4
+TASK = "summarization"
+FAMILY = "summaries"
+LM = "local/qwen2.5-0.5b"
+LABELS = 40
+TIMED = 4
 WAYS = ("one", "four")
 
 
@@ -148,7 +151,8 @@ def tables(folder: Path, kept: Sequence[Path], draws: int) -> None:
             for name, one in four.items()
         }
         better = {name: of for name, of in moved.items() if of is not None}
-        used, one_judge = list(better), others | better
+        used = list(better)
+        one_judge = others | better
         draw: dict[str, Any] = {"rows": left.tolist(), "used": used}
         draw["four"] = {name: of.tolist() for name, of in others.items()}
         draw["one"] = {name: of.tolist() for name, of in one_judge.items()}

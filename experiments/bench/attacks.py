@@ -92,7 +92,8 @@ def found(others: Path | None) -> list[list[Any]]:
         (f"unseen: {row['family']}", row) for row in read(DATA / "attacks-unseen.jsonl")
     ]
     texts += [("written by others", row) for row in (read(others) if others else [])]
-    seen, of = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    seen = Counter[tuple[str, str]]()
+    of = Counter[tuple[str, str]]()
     for group, row in texts:
         key = group, row["kind"]
         seen[key] += suspicion(row["text"]) is not None
@@ -145,7 +146,8 @@ def main() -> None:
     parser.add_argument("--others", type=Path)
     arguments = parser.parse_args()
     every = not (arguments.times or arguments.found or arguments.benchmarks)
-    shares, number = "{:,} of {:,}", "{:,.2f}"
+    shares = "{:,} of {:,}"
+    number = "{:,.2f}"
     tables: dict[str, tuple[dict[str, str], list[list[Any]]]] = {}
     if arguments.times or every:
         tables["attacks-times"] = (

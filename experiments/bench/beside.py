@@ -117,7 +117,8 @@ def recorded_scores(spec: TaskSpec, rows: Sequence[Row]) -> dict[str, Vector]:
 
 def beside(pair: Pair) -> Beside | None:
     """The rows that every recorded judge scored; None where nobody's scores are recorded."""
-    found, task = recorded_scores(pair.spec, pair.rows), pair.with_facts
+    found = recorded_scores(pair.spec, pair.rows)
+    task = pair.with_facts
     if not found:
         return None
     (kept,) = np.nonzero(~np.isnan(list(found.values())).any(axis=0))
@@ -141,7 +142,9 @@ def scored(
     task: Task, train: np.ndarray, left: np.ndarray, experience: Experience
 ) -> Vector:
     """Scores of the rows that are left, by what compiling takes: the mixture, or the model's own score."""
-    rows, y, rest = task.table.rows(train), task.scores[train], task.table.rows(left)
+    rows = task.table.rows(train)
+    y = task.scores[train]
+    rest = task.table.rows(left)
     fit = weigh(rows, y, experience)
     own = np.nan_to_num(task.table.columns([DIRECT])[:, 0])
     members = [str(group) for group in rows.groups]
@@ -154,7 +157,8 @@ class Sets:
     """Sets of rows, one a draw of labels, with the scores of judges; all judges share them."""
 
     def __init__(self, of: Beside, level: Level) -> None:
-        self.of, self.level = of, level
+        self.of = of
+        self.level = level
 
     def agreement(self, parts: Sequence[tuple[np.ndarray, Vector]]) -> Agreement:
         """The mean agreement over sets. parts: the rows of each set, and their scores."""
@@ -208,7 +212,8 @@ def our_scores(of: Beside, experience: Experience, draws: int) -> Parts:
 
 def measured(of: Beside, ours: Parts, level: Level) -> list[list[Any]]:
     """A row for each recorded judge: its Q, ours, and how far ours is ahead with no label and with most."""
-    sets, every = Sets(of, level), np.arange(len(of.task.scores))
+    sets = Sets(of, level)
+    every = np.arange(len(of.task.scores))
     own = {name: sets.agreement(parts) for name, parts in ours.items()}
     q = [estimate(own[name]) for name in OURS]
     documents = int(of.documents.max()) + 1
@@ -278,7 +283,8 @@ def run(folders: Sequence[Path], draws: int, output: Path | None) -> None:
     """Measure every task that has a table and recorded judges, and save the tables."""
     pairs = list(read_pairs(folders))
     teachers = [pair.plain for pair in pairs if pair.teaches]
-    pooled, within = list[list[Any]](), list[list[Any]]()
+    pooled = list[list[Any]]()
+    within = list[list[Any]]()
     for pair in pairs:
         if (of := beside(pair)) is None:
             continue

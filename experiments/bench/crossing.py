@@ -47,7 +47,8 @@ from judgesmith.programs.readings.head import LinearHead, Readings
 from judgesmith.signatures.values import Scale
 
 Vector = NDArray[np.float64]
-SIGNALS, NEW = 20, 1500
+SIGNALS = 20
+NEW = 1500
 #: How much of a text's quality each signal has.
 LOADS = np.array([0.7, 0.6, 0.5, 0.4, 0.3] + [0.1] * 5 + [0.0] * 10)
 STRENGTHS = {"strong": 1.0, "weak": 0.4, "none": 0.0}
@@ -97,7 +98,8 @@ def part(
 
 def by_folds(table: Readings, labels: Labels, seed: int) -> Estimate:
     """Return the estimate of one run of folds."""
-    splits, sides = group_folds(labels, k=FOLDS, seed=seed), []
+    splits = group_folds(labels, k=FOLDS, seed=seed)
+    sides = []
     for split in splits:
         head, train, held = part(table, split)
         sides.append(
@@ -228,7 +230,8 @@ def tables_in(folder: Path) -> list[tuple[str, Readings, Vector]]:
             for name in data.files
             if name.startswith("states/")
         }
-        names, groups = tuple(data["names"].tolist()), tuple(data["groups"].tolist())
+        names = tuple(data["names"].tolist())
+        groups = tuple(data["groups"].tolist())
         scores = data["scores"].astype(float)
         scores = 100 * (scores - scores.min()) / np.ptp(scores)
         found.append(
@@ -245,7 +248,8 @@ def drawn(
     groups: Sequence[Any], count: int, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows of documents drawn until there are enough of them, and the others."""
-    names, rows = list(dict.fromkeys(groups)), list[int]()
+    names = list(dict.fromkeys(groups))
+    rows = list[int]()
     for place in np.random.default_rng([seed, count]).permutation(len(names)):
         if len(rows) < count:
             rows += [n for n, group in enumerate(groups) if group == names[place]]
@@ -256,10 +260,8 @@ def one_each(
     groups: Sequence[Any], count: int, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Draw one row of each of some documents; return it with all rows of the others."""
-    rng, codes = (
-        np.random.default_rng([seed, count]),
-        np.unique(np.array(groups), return_inverse=True)[1],
-    )
+    rng = np.random.default_rng([seed, count])
+    codes = np.unique(np.array(groups), return_inverse=True)[1]
     chosen = rng.permutation(codes.max() + 1)[:count]
     rows = np.array([rng.choice(np.flatnonzero(codes == code)) for code in chosen])
     return rows, np.flatnonzero(~np.isin(codes, chosen))
@@ -277,7 +279,8 @@ def on_tables(folder: Path, draws: int) -> list[list[Any]]:
             found: dict[str, Figures] = {way: [] for way in WAYS}
             for draw in range(draws):
                 rows, others = drawn(readings.groups, count, draw)
-                some, rest = readings.rows(rows), readings.rows(others)
+                some = readings.rows(rows)
+                rest = readings.rows(others)
                 try:
                     estimates = estimated(
                         some, labelled(some.groups, scores[rows]), draw
@@ -313,10 +316,8 @@ def together(rows: list[list[Any]]) -> list[list[Any]]:
     means = list[list[Any]]()
     for count, way in ((count, way) for count in (20, 40) for way in WAYS):
         some = [row for row in rows if row[1:3] == [count, way]]
-        draws, figures = (
-            np.array([row[3] for row in some]),
-            np.array([row[4:] for row in some], float),
-        )
+        draws = np.array([row[3] for row in some])
+        figures = np.array([row[4:] for row in some], float)
         figures[:, -1] **= 2
         weighted = np.where(np.isnan(figures), 0.0, draws[:, None])
         mean = (np.nan_to_num(figures) * weighted).sum(axis=0) / weighted.sum(axis=0)
@@ -363,10 +364,8 @@ def held_scores(
     some: Readings, scores: Vector, rest: Readings, others: Vector
 ) -> tuple[list[float], list[float]]:
     """By coverage, the share of the other rows that the intervals hold, and their width as a share of the scale."""
-    labels, sides = (
-        labelled(some.groups, scores),
-        list[tuple[Vector, Vector, Vector, list[str]]](),
-    )
+    labels = labelled(some.groups, scores)
+    sides = list[tuple[Vector, Vector, Vector, list[str]]]()
     for split in group_folds(labels, k=FOLDS, seed=0):
         percents, held_percents, calibration = scored(some, split)
         mapped = np.array([calibration(p) for p in held_percents.tolist()])
@@ -383,7 +382,8 @@ def held_scores(
     head = whole_head(some, scores)
     percents = np.clip(head(rest), 0.0, 100.0)
     calibration = Calibration.fit(out_of_fold(some, scores), scores, SCALE)
-    shares, widths = [], []
+    shares = []
+    widths = []
     for coverage in COVERAGES:
         ends = [
             sure.interval(p, calibration(p), SCALE, coverage) for p in percents.tolist()
@@ -472,11 +472,10 @@ def main(arguments: Sequence[str]) -> None:
         "scores": lambda: own_intervals(options.readings, options.draws),
     }
     rows = runs[options.what]()
-    settings = (
-        f"--repeats {options.repeats}"
-        if options.what == "simulated"
-        else f"READINGS --draws {options.draws}"
-    )
+    if options.what == "simulated":
+        settings = f"--repeats {options.repeats}"
+    else:
+        settings = f"READINGS --draws {options.draws}"
     command = f"python experiments/bench/crossing.py {options.what} {settings}"
     save(
         options.output,

@@ -195,7 +195,8 @@ def scored(
     plain = [{k: v for k, v in row.items() if k != "recorded"} for row in rows]
     lines = "".join(json.dumps(row) + "\n" for row in plain)
     (folder / "rows.jsonl").write_text(lines)
-    judge, out = folder / "asked.json", folder / "scored.jsonl"
+    judge = folder / "asked.json"
+    out = folder / "scored.jsonl"
     model = "recorded" if question == "yes-no" else "served"
     where = ("--lm", f"decision:{model}", "--api-base", base)
     run(
@@ -231,8 +232,10 @@ def learnt(
     folder: Path,
 ) -> list[float]:
     """Return the scores of other rows by a judge that is compiled from labelled ones."""
-    labels, judge = folder / "labels.jsonl", folder / "judge.json"
-    rest, out = folder / "rest.jsonl", folder / "out.jsonl"
+    labels = folder / "labels.jsonl"
+    judge = folder / "judge.json"
+    rest = folder / "rest.jsonl"
+    out = folder / "out.jsonl"
     for path, places in ((labels, train), (rest, left)):
         path.write_text("".join(json.dumps(rows[i]) + "\n" for i in places))
     run("compile", labels, *signals, "-o", judge)
@@ -270,10 +273,8 @@ def measured(
 
 def agreement(found: Mapping[str, Any], key: str) -> list[float]:
     """Return mean Q over draws with its interval over documents."""
-    documents, human = (
-        np.unique(found["documents"], return_inverse=True)[1],
-        np.array(found["human"], float),
-    )
+    documents = np.unique(found["documents"], return_inverse=True)[1]
+    human = np.array(found["human"], float)
     sets = [
         (np.array(x, float), human[at], documents[at], None) for at, x in found[key]
     ]

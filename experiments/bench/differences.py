@@ -75,13 +75,15 @@ class World:
     """Systems and the judges' bias for them; documents are drawn as often as one likes."""
 
     def __init__(self, case: Case, rng: np.random.Generator, systems: int) -> None:
-        self.case, self.rng = case, rng
+        self.case = case
+        self.rng = rng
         self.quality = 0.3 * rng.normal(size=systems)
         self.favour = case.favours * rng.normal(size=(3, systems))
 
     def draw(self, documents: int) -> dict[str, Vector]:
         """Scores of people ("human") and of the judges, shape (systems, documents)."""
-        rng, shape = self.rng, (len(self.quality), documents)
+        rng = self.rng
+        shape = (len(self.quality), documents)
         human = (
             self.quality[:, None]
             + 0.5 * rng.normal(size=documents)
@@ -106,7 +108,8 @@ class World:
                 for name in self.case.pair
             ]
         else:
-            drawn, shape = self.draw(documents), (len(self.quality), documents)
+            drawn = self.draw(documents)
+            shape = (len(self.quality), documents)
             docs = np.indices(shape)[1].ravel()
             human = drawn["human"].ravel()
             values = [
@@ -135,10 +138,8 @@ def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
         systems, documents = (
             codes.ravel() for codes in np.indices(drawn["human"].shape)
         )
-        human, judges = (
-            drawn["human"].ravel(),
-            {name: drawn[name].ravel() for name in "abc"},
-        )
+        human = drawn["human"].ravel()
+        judges = {name: drawn[name].ravel() for name in "abc"}
         ids = {"documents": documents, "systems": systems}
         aspects = aspects_of(
             judges, {"overall": human}, documents, systems, Beside(), []

@@ -39,7 +39,8 @@ from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.signatures.values import Criterion, Item
 
 #: Draws of the largest set; of the other sizes and of shuffled scores.
-DRAWS, FEWER = 8, 2
+DRAWS = 8
+FEWER = 2
 SHUFFLED = "shuffled"
 
 

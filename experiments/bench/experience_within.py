@@ -82,7 +82,9 @@ def q_within(predicted: Vector, human: Vector, systems: Sequence[str]) -> float:
 
 def reached(task: Task, experience: Experience, labels: int, draws: int) -> Vector:
     """Return Q and Q within systems on documents without a label, as means over draws."""
-    table, scores, systems = task.table, task.scores, np.array(task.systems)
+    table = task.table
+    scores = task.scores
+    systems = np.array(task.systems)
     if not labels:
         predicted = experience.head(set(table.names) - {DIRECT}, table.states)(table)
         found = [

@@ -73,8 +73,10 @@ class Judged:
 
 def counts_of(text: str, source: str) -> dict[str, float]:
     """Return the counts of a text beside its source."""
-    text, source = one_spelling(text), one_spelling(source)
-    words, there = words_in(text), words_in(source)
+    text = one_spelling(text)
+    source = one_spelling(source)
+    words = words_in(text)
+    there = words_in(source)
     found = [
         overlap for _, _, overlap in beside(sentences_of(text), sentences_of(source))
     ]
@@ -88,7 +90,8 @@ def counts_of(text: str, source: str) -> dict[str, float]:
 
 def places_of(text: str, sentences: list[Sentence]) -> list[tuple[int, int]]:
     """Return where each sentence begins and ends among the characters of a text that are no spaces."""
-    places, end = list[tuple[int, int]](), 0
+    places = list[tuple[int, int]]()
+    end = 0
     for sentence in sentences:
         first = text.index(sentence.text, end)
         end = first + len(sentence.text)
@@ -113,7 +116,8 @@ def rotowire(kept: dict[str, list[float]]) -> Iterator[Judged]:
     """Yield the sentences of reports of games. kept: likelihoods of the sentences of some texts."""
     spans = {one["id"]: one for one in read_set("rotowire_accuracy.spans")}
     for row in read_set("rotowire_accuracy"):
-        text, tokens = row["output"], spans[row["id"]]["tokenized"].split(" ")
+        text = row["output"]
+        tokens = spans[row["id"]]["tokenized"].split(" ")
         if "".join(tokens) != "".join(text.split()):
             continue
         sentences = sentences_of(text)
@@ -188,7 +192,8 @@ def read(file: Path, lm: str, texts: int) -> None:
         labels_aspect="accuracy",
         library_aspect=None,
     )
-    model, kept = language_model(lm), dict[str, list[float]]()
+    model = language_model(lm)
+    kept = dict[str, list[float]]()
     if file.exists():
         kept = json.loads(file.read_text(encoding="utf-8"))
     rows = read_set("rotowire_accuracy")[:texts]
@@ -208,7 +213,8 @@ def read(file: Path, lm: str, texts: int) -> None:
 
 def likelihoods(folders: Sequence[Path]) -> dict[str, float]:
     """Return the likelihood of whole outputs by id, from tables that were kept."""
-    own, more = read_specs(None), read_specs(MORE)
+    own = read_specs(None)
+    more = read_specs(MORE)
     measured = [*own.measured, *more.measured]
     wanted = [
         spec for spec in measured if "mqm" in spec.labels or "faith" in spec.labels
@@ -226,8 +232,10 @@ def likelihoods(folders: Sequence[Path]) -> dict[str, float]:
 def auc(low: NDArray[np.float64], wrong: NDArray[np.bool_]) -> float:
     """Return how often a text with an error has less of a count than one without; gaps are left out."""
     present = np.isfinite(low)
-    ranks, wrong = scipy.stats.rankdata(-low[present]), wrong[present]
-    few, rest = wrong.sum(), (~wrong).sum()
+    ranks = scipy.stats.rankdata(-low[present])
+    wrong = wrong[present]
+    few = wrong.sum()
+    rest = (~wrong).sum()
     if not few or not rest:
         return np.nan
     return float((ranks[wrong].sum() - few * (few + 1) / 2) / (few * rest))
@@ -237,7 +245,8 @@ def with_interval(
     low: NDArray[np.float64], wrong: NDArray[np.bool_], documents: NDArray[np.intp]
 ) -> list[float]:
     """Return an AUC with the ends of its 95 % interval, by resampling documents."""
-    rng, members = np.random.default_rng(0), range(int(documents.max()) + 1)
+    rng = np.random.default_rng(0)
+    members = range(int(documents.max()) + 1)
     rows = [np.flatnonzero(documents == document) for document in members]
     drawn = list[float]()
     for _ in range(ROUNDS):

@@ -99,16 +99,15 @@ def counted(rows: Sequence[Text]) -> tuple[tuple[str, ...], np.ndarray]:
 def q_alone(values: Vector, scores: Vector) -> float:
     """Gaps stand at the mean, as in a head; NaN of nothing."""
     present = ~np.isnan(values)
-    return (
-        agreement(np.where(present, values, values[present].mean()), scores)
-        if present.any()
-        else np.nan
-    )
+    if present.any():
+        return agreement(np.where(present, values, values[present].mean()), scores)
+    return np.nan
 
 
 def alone(folder: Path | None) -> None:
     """Print and save Q of each count by itself."""
-    rows, names = list[list[object]](), tuple[str, ...]()
+    rows = list[list[object]]()
+    names = tuple[str, ...]()
     for file, aspect in ALONE:
         labels = read_labels(located(file, None), aspect=aspect)
         labels = labels.subset(sorted(whole_groups(labels.groups, ROWS, 11)))
@@ -216,7 +215,8 @@ def joined(table: Readings, rows: Sequence[Text]) -> Readings:
 
 def reached(task: Task, experience: Experience, draws: int) -> list[float]:
     """Return Q with no label and with each number of them, on documents without a label."""
-    table, scores = task.table, task.scores
+    table = task.table
+    scores = task.scores
     head = experience.head(set(table.names) - {DIRECT}, table.states)
     result = [agreement(head(table), scores)]
     for size in SIZES:
@@ -243,10 +243,8 @@ def reached_by_task(
 def head(folders: Sequence[Path], draws: int, folder: Path | None) -> None:
     """Print and save Q with and without facts, with the family left out of the experience."""
     pairs = list(read_pairs(folders))
-    plain, with_facts = (
-        [pair.plain for pair in pairs],
-        [pair.with_facts for pair in pairs],
-    )
+    plain = [pair.plain for pair in pairs]
+    with_facts = [pair.with_facts for pair in pairs]
     of_plain = [pair.plain for pair in pairs if pair.teaches]
     of_facts = [pair.with_facts for pair in pairs if pair.teaches]
     sides = [

@@ -141,7 +141,8 @@ class Answers:
     """Percent by layout and row, in a file of JSON lines that is continued."""
 
     def __init__(self, path: Path, model: str) -> None:
-        self.path, self.model = path, model
+        self.path = path
+        self.model = model
         self.kept: dict[str, float] = {}
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         for line in text.splitlines():
@@ -258,7 +259,8 @@ def main() -> None:
         texts("harmless", 4 * arguments.every),
         *benchmark(arguments.set, arguments.aspect, arguments.rows),
     )
-    lm, answers = language_model(arguments.lm), Answers(arguments.answers, arguments.lm)
+    lm = language_model(arguments.lm)
+    answers = Answers(arguments.answers, arguments.lm)
     items = chosen.items()
     rows = table({name: scores(name, lm, items, answers) for name in LAYOUTS}, chosen)
     for row in rows:

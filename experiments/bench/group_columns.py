@@ -58,12 +58,14 @@ def read(folder: Path, way: str, model: str, names: list[str], count: int) -> No
     os.environ[READER_VARIABLE] = "openvino" if way.isdigit() else way
     weights.LARGER_GROUP = int(way) if way.isdigit() else weights.LARGER_GROUP
     for name in names:
-        path, rows = folder / f"{model}.{name}.{way}.json", chosen(name, count)
+        path = folder / f"{model}.{name}.{way}.json"
+        rows = chosen(name, count)
         kept: dict[str, list[Any]] = {"logp": [], "direct": [], "cpu": [0.0, 0.0]}
         kept |= json.loads(path.read_text()) if path.exists() else {}
         reader = open_weights(model_path(model), model).reader
         for row in rows[len(kept["logp"]) :]:
-            started, source = time.process_time(), row["source"] or ""
+            started = time.process_time()
+            source = row["source"] or ""
             context = row.get("context") or ""
             text = Text(source, row["output"], context, INSTRUCTIONS[row["task"]])
             logp = reader.read(passage(text, reader.chat)).logp

@@ -78,7 +78,8 @@ COUNTED = (
     ("more/webnlg2020.jsonl", "coverage"),
     ("wiki_da.jsonl", "meaning"),
 )
-ROWS, TEXTS = 300, 25
+ROWS = 300
+TEXTS = 25
 #: Sets that are read, with the number of their texts.
 READ = {"wiki_da.meaning": 16, "topical_chat.overall": 10, "sfhot.naturalness": 12}
 BETTER = 0.6
@@ -152,7 +153,8 @@ def counted(labels: Labels, one: Changed) -> float:
     """Return the score by counts of facts, in the weights that they have where facts are rated."""
     row = labels.rows[one.row]
     text = passages.Text(row.source, one.output, row.context or "")
-    found, score = facts.facts(text), 0.0
+    found = facts.facts(text)
+    score = 0.0
     for name, (mean, spread, weight) in FACTUAL[0].items():
         value = found.get(name.removeprefix(FACTS), np.nan)
         if np.isfinite(value):
@@ -173,7 +175,9 @@ def falls(labels: Labels, texts: Sequence[Changed]) -> list[float]:
 
 def counts(output: Path | None) -> None:
     """Print and save how often counts of facts fall, by change."""
-    names, now, before = list[str](), list[float](), list[float]()
+    names = list[str]()
+    now = list[float]()
+    before = list[float]()
     for file, aspect in COUNTED:
         labels = read_labels(located(file, None), aspect=aspect)
         labels = labels.subset(sorted(whole_groups(labels.groups, ROWS, 11)))
@@ -211,7 +215,8 @@ def counts(output: Path | None) -> None:
 
 def read(folder: Path, lm: str, seconds: float) -> None:
     """Read the outputs of each set and their changes, and keep a table a set."""
-    model, end = language_model(lm), time.monotonic() + seconds
+    model = language_model(lm)
+    end = time.monotonic() + seconds
     specs = read_specs(None)
     for spec in (*specs.tasks, *specs.measured):
         name = f"{Path(spec.labels).stem}.{spec.aspect}"
@@ -234,7 +239,9 @@ def read_set(spec: TaskSpec, number: int, model: LanguageModel) -> RowTable:
     every = changed(labels, good(labels, number))
     texts = [one for one in every if one.change != NUMBERS]
     rows = [replace(items[one.row], output=one.output) for one in texts]
-    readings, of_rows, changes = list[RowReadings](), list[int](), list[str]()
+    readings = list[RowReadings]()
+    of_rows = list[int]()
+    changes = list[str]()
     found = method.rows.read_many(rows, model, lambda: None)
     for one, of in zip(texts, found, strict=True):
         if of is not None:
@@ -263,7 +270,8 @@ def parts_of(head: LinearHead, table: Readings) -> dict[str, Vector]:
 
 def rows_of(name: str, head: LinearHead, kept: RowTable) -> Iterator[list[Any]]:
     """Yield a row for each harmless change of a set, and for all harmless and all harmful ones."""
-    changes, groups = np.array(kept.systems), np.array(kept.table.groups)
+    changes = np.array(kept.systems)
+    groups = np.array(kept.table.groups)
     of_original = changes == ORIGINAL
     texts, row = np.unique(groups[of_original], return_index=True)
     base = np.flatnonzero(of_original)[row][np.searchsorted(texts, groups)]

@@ -34,7 +34,8 @@ from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.judge import DIRECT
 
 #: From which noise on an answer says that labels are mostly noise; a loss that is shown.
-MOSTLY, LOSS = 0.7, 0.05
+MOSTLY = 0.7
+LOSS = 0.05
 
 
 @contextmanager
@@ -48,14 +49,13 @@ def before() -> Iterator[None]:
 
 def gained(task: Task, experience: Experience, size: int, draws: int) -> float:
     """Return Q with labels less Q without, on the same rows, as the mean over draws."""
-    table, scores = task.table, task.scores
+    table = task.table
+    scores = task.scores
     head = experience.head(set(table.names) - {DIRECT}, table.states)
     found = list[float]()
     for _, train, left in draws_of(table.groups, size, draws):
-        fit, rest = (
-            weigh(table.rows(train), scores[train], experience),
-            table.rows(left),
-        )
+        fit = weigh(table.rows(train), scores[train], experience)
+        rest = table.rows(left)
         with_labels = agreement(fit.head(rest), scores[left])
         found.append(with_labels - agreement(head(rest), scores[left]))
     return float(np.mean(found))

@@ -38,7 +38,8 @@ GROUP = 10_000
 
 def write(path: Path, count: int) -> None:
     """Write the rows as Parquet."""
-    table, records = None, rows(count)
+    table = None
+    records = rows(count)
     for _ in range(0, count, GROUP):
         part = pa.Table.from_pylist(list(islice(records, GROUP)))
         table = table or pq.ParquetWriter(path, part.schema)
@@ -79,7 +80,8 @@ def finished(output: Path, place: int) -> tuple[int, int]:
 
 def measure(count: int, base: str, folder: Path) -> dict[str, Any]:
     """Return megabytes after each part of the rows, and milliseconds a row."""
-    file, output = folder / "rows.parquet", folder / "scored.jsonl"
+    file = folder / "rows.parquet"
+    output = folder / "scored.jsonl"
     write(file, count)
     levels: list[float] = []
     error_file = folder / "errors"
@@ -87,7 +89,8 @@ def measure(count: int, base: str, folder: Path) -> dict[str, Any]:
         done = place = 0
         used = now = 0.0
         while process.poll() is None:
-            used, now = computing(process.pid), memory(process.pid, "VmRSS")
+            used = computing(process.pid)
+            now = memory(process.pid, "VmRSS")
             new, place = finished(output, place)
             done += new
             if done >= count * (len(levels) + 1) // PARTS:

@@ -94,7 +94,8 @@ def reads(reader: EmbeddedReader, source: bool) -> Way:
     """
 
     def read(words: int, seed: int) -> None:
-        long, short = text(words, seed), text(60, seed + 1)
+        long = text(words, seed)
+        short = text(60, seed + 1)
         row = Text(long, short) if source else Text(short, long)
         read_row(reader, row, layers=3, counted=False)
 
@@ -107,17 +108,18 @@ def measured(
     """Return time and memory for each size, as medians of the repetitions."""
     lines = list[dict[str, float]]()
     for words in sizes:
-        wall, used = list[float](), list[float]()
+        wall = list[float]()
+        used = list[float]()
         for repetition in range(repetitions):
-            started, before = time.perf_counter(), time.process_time()
+            started = time.perf_counter()
+            before = time.process_time()
             way(words, 1000 * words + 2 * repetition)
             wall.append(time.perf_counter() - started)
             used.append(time.process_time() - before)
-        seconds, cpu = statistics.median(wall), statistics.median(used)
-        peak, per = (
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            1e6 * cpu / words,
-        )
+        seconds = statistics.median(wall)
+        cpu = statistics.median(used)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        per = 1e6 * cpu / words
         line = {
             "seconds": round(seconds, 4),
             "cpu_seconds": round(cpu, 4),

@@ -78,7 +78,9 @@ class Model:
     """The server's answer, sent `latency` seconds after a request; every `hanging`-th is never sent (0: all are)."""
 
     def __init__(self, latency: float, hanging: int = 0) -> None:
-        self.latency, self.hanging, self.asked = latency, hanging, 0
+        self.latency = latency
+        self.hanging = hanging
+        self.asked = 0
         self._made = {
             (text, logprobs): _response(
                 "200 OK", orjson.dumps(completion(text, logprobs=logprobs))

@@ -25,7 +25,9 @@ from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.agreement.resampling import Measure, bootstrap_q
 from judgesmith.agreement.significance import permutation_test
 
-SYSTEMS, DOCUMENTS, ASPECTS = 16, 100, 4
+SYSTEMS = 16
+DOCUMENTS = 100
+ASPECTS = 4
 THEIR_LEVELS = {"sample": "input", "system": "system", "pooled": "global"}
 
 
@@ -52,7 +54,8 @@ def seconds(function: Callable[[], Any], least: int = 1) -> float:
 def extrapolated(function: Callable[[int], None], times: int, rounds: int) -> float:
     """Seconds for `rounds`, from the line through 2 and `times` rounds."""
     few, many = (min(n, rounds) for n in (2, times))
-    one, other = seconds(lambda: function(few)), seconds(lambda: function(many))
+    one = seconds(lambda: function(few))
+    other = seconds(lambda: function(many))
     return one + (other - one) / max(many - few, 1) * (rounds - few)
 
 
@@ -124,10 +127,8 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                     other, theirs if level == "sample" else 20 * theirs, rounds
                 )
                 key = f"{level}_{name}_{procedure}"
-                found[f"{key}_seconds"], found[f"{key}_nlpstats_seconds"] = (
-                    round(mine, 4),
-                    round(nlpstats, 2),
-                )
+                found[f"{key}_seconds"] = round(mine, 4)
+                found[f"{key}_nlpstats_seconds"] = round(nlpstats, 2)
                 found[f"{key}_vs_nlpstats"] = round(nlpstats / mine, 1)
                 print(
                     f"{key}: {mine:.3f} s, nlpstats {nlpstats:.1f} s, {nlpstats / mine:.0f}x",

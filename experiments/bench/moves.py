@@ -248,8 +248,10 @@ class Real:
 def gains(judge: Real, every: int) -> tuple[list[list[Any]], list[list[Any]]]:
     """Return the table of gains over the wrong text, and that of moves."""
     base = judge(WRONG)[0].percent
-    rows, moved = list[list[Any]](), list[list[Any]]()
-    known, unseen = texts("attacks", "attack"), texts("attacks-unseen", "attack")
+    rows = list[list[Any]]()
+    moved = list[list[Any]]()
+    known = texts("attacks", "attack")
+    unseen = texts("attacks-unseen", "attack")
     harmless = texts("attacks-unseen", "harmless")
     groups = {
         "attacks of known families": known[:: 4 * every],

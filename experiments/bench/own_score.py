@@ -70,7 +70,8 @@ WAYS = {
     "source": "behind the source",
 }
 FORM = "Score: <number>\nwhere <number> is a digit from 1 (very poor) to 5 (excellent)."
-LABELS, DRAWS = (8, 40, 98), 8
+LABELS = (8, 40, 98)
+DRAWS = 8
 #: The columns of what a head gains.
 WORTH = {
     "labels": "{:.0f}",
@@ -84,7 +85,10 @@ WORTH = {
 }
 #: Rows of a task beside the labels, at least; groups of labels and rows that are measured, at least; and the share of
 #: rows that may lack the own score.
-LEFT, FEWEST_GROUPS, FEWEST_ROWS, LACKING = 30, 3, 20, 0.1
+LEFT = 30
+FEWEST_GROUPS = 3
+FEWEST_ROWS = 20
+LACKING = 0.1
 
 
 def item_of(row: dict[str, Any]) -> Item:
@@ -97,7 +101,8 @@ def behind(
 ) -> Iterator[tuple[str, list[Message]]]:
     """Yield the ways to ask behind what is read, as conversations."""
     rules = direct.prompts(Item("O", "S"))["scorer"][0]["content"]
-    first, criteria = rules.split("\n\n<task>")[0], rules[rules.index("<criteria>") :]
+    first = rules.split("\n\n<task>")[0]
+    criteria = rules[rules.index("<criteria>") :]
     criteria, question = criteria.split("</criteria>")
     whole = f"{first}\n\n{criteria}</criteria>\n\n{question.split('say.')[1].strip()}"
     user = f"{text.instruction}\n\n{text.material}"
@@ -129,13 +134,15 @@ def ask(folder: Path, names: list[str], count: int) -> None:
     lm = language_model(f"local/{MODEL}", connection=Connection(cache=False))
     reader = OpenVinoReader(model_path(MODEL))
     for name in names:
-        about, direct = known_aspect(ASPECTS[name])[0], DirectScorer(ASPECTS[name])
+        about = known_aspect(ASPECTS[name])[0]
+        direct = DirectScorer(ASPECTS[name])
         direct.choose(reading="expected")
         path = folder / f"{name}.own.json"
         found: dict[str, list[float]] = {way: [] for way in WAYS}
         found |= json.loads(path.read_text()) if path.exists() else {}
         for row in chosen(name, count)[len(found["direct"]) :]:
-            source, context = row["source"] or "", row.get("context") or ""
+            source = row["source"] or ""
+            context = row.get("context") or ""
             text = Text(source, row["output"], context, INSTRUCTIONS[row["task"]])
             for way, messages in behind(text, about, direct):
                 found[way].append(expected(reader, messages))
@@ -159,7 +166,8 @@ def compare(folder: Path, target: Path | None) -> None:
         for way in WAYS:
             qs.append(round(agreement(np.array(found[way]), human), 3))
         lines.append([f"{name}, {aspect}", len(rows), *qs])
-    counts, table = [line[1] for line in lines], [line[2:] for line in lines]
+    counts = [line[1] for line in lines]
+    table = [line[2:] for line in lines]
     means = np.mean(table, axis=0).round(3).tolist()
     lines.append(["mean", sum(counts), *means])
     for line in lines:
@@ -175,7 +183,8 @@ def tasks_of(folders: Sequence[Path]) -> list[Task]:
     """Return the tables that have the own score."""
     tasks = list[Task]()
     for path in sorted(chain.from_iterable(of.glob("*.npz") for of in folders)):
-        rows, (family, aspect) = load(path), path.name.split(".")[:2]
+        rows = load(path)
+        (family, aspect) = path.name.split(".")[:2]
         if DIRECT not in rows.table.names:
             continue
         lacking = np.isnan(rows.table.columns([DIRECT])).mean()
@@ -189,12 +198,14 @@ def fits(task: Task, experience: Experience, labels: int) -> Iterator[list[float
     """Yield Q with the own score and without it, and 1 where a head kept it."""
     for draw in range(DRAWS):
         drawn, left = draw_labels(task.table.groups, labels, draw)
-        some, scores = task.table.rows(drawn), task.scores[drawn]
+        some = task.table.rows(drawn)
+        scores = task.scores[drawn]
         if len(set(some.groups)) < FEWEST_GROUPS or len(left) < FEWEST_ROWS:
             continue
         every = weigh(some, scores, experience).head
         free = gaussian(without_own(some), scores, experience, own=DIRECT).head
-        rest, human = task.table.rows(left), task.scores[left]
+        rest = task.table.rows(left)
+        human = task.scores[left]
         qs = [agreement(head(rest), human) for head in (every, free)]
         yield [*qs, float(DIRECT in every.weights)]
 

@@ -51,12 +51,15 @@ def compared(model: str, files: list[Path]) -> list[Any]:
     documents: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(tables[0]):
         documents[row["doc_id"]].append(place)
-    places, rng, again = list(documents.values()), np.random.default_rng(0), []
+    places = list(documents.values())
+    rng = np.random.default_rng(0)
+    again = []
     for _ in range(RESAMPLES):
         picks = rng.integers(len(places), size=len(places)).tolist()
         at = np.concatenate([places[one] for one in picks])
         again.append(agreements(panels[at], human[at]).sum(axis=0))
-    q, spread = agreements(panels, human).sum(axis=0), np.array(again)
+    q = agreements(panels, human).sum(axis=0)
+    spread = np.array(again)
     cells = list(map(around, q.tolist(), spread.std(axis=0).tolist()))
     error = float((spread[:, 0] - spread[:, 1]).std())
     cells.append(around(float(q[0] - q[1]), error))

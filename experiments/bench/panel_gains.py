@@ -40,12 +40,16 @@ from judgesmith.programs.readings.head import Matrix, Vector
 
 SIZES = (20, 40, 100)
 #: Resamples of documents, and draws of labels in each; and draws for the values themselves.
-RESAMPLES, DRAWS, MANY = 200, 5, 100
+RESAMPLES = 200
+DRAWS = 5
+MANY = 100
 #: Standard errors that a difference needs to be found with 80 % power at 5 %.
 POWER = 2.8
 #: The wording that is the product's own, and that of the positive control.
-OWN, CONTROL = "library+task", "short"
-FORMS, WORDINGS = "forms", "wordings"
+OWN = "library+task"
+CONTROL = "short"
+FORMS = "forms"
+WORDINGS = "wordings"
 INTERVAL = "{:+.2f} [{:+.2f}, {:+.2f}]"
 # Columns of the tables.
 TITLE = {"model, set and aspect": ""}
@@ -150,8 +154,10 @@ def played(
     answers: Answers, labelled: NDArray[Any], heldout: NDArray[Any]
 ) -> dict[str, float]:
     """Return the held-out Q of every rule by some labelled rows, and whether the control's wording was chosen."""
-    train, rest = answers.percents[labelled], answers.percents[heldout]
-    human, count = answers.human[labelled], len(answers.forms)
+    train = answers.percents[labelled]
+    rest = answers.percents[heldout]
+    human = answers.human[labelled]
+    count = len(answers.forms)
     chosen = int(agreements(train, human).sum(axis=0).argmax())
     columns = [*rest.T, compiled(train, rest, human)]
     sizes = sorted({2, 3, count}) if answers.kind == FORMS else []
@@ -298,7 +304,8 @@ def sizes_of(answers: Answers) -> list[int]:
 
 def about(answers: Answers, size: int) -> list[Any]:
     """Return a row's first cells."""
-    rows, documents = len(answers.human), len(set(answers.documents))
+    rows = len(answers.human)
+    documents = len(set(answers.documents))
     return [answers.title, size, rows, documents]
 
 
@@ -306,7 +313,8 @@ def members_of(answers: Answers) -> Iterator[list[Any]]:
     """Yield a row for each form: its failures, its Q over all rows, and its correlation with each other form."""
     q = agreements(answers.percents, answers.human).sum(axis=0).tolist()
     for place, form in enumerate(answers.forms):
-        column, others = answers.percents[:, place], []
+        column = answers.percents[:, place]
+        others = []
         for at, other in enumerate(answers.forms):
             if at != place:
                 r = correlation(column, answers.percents[:, at])

@@ -60,7 +60,8 @@ THREE = {
     ),
 }
 #: An answer's share below which it is not looked at any further; and in place of a token: here a text ends.
-LEAST, END = 0.1, -1
+LEAST = 0.1
+END = -1
 
 
 class Question(NamedTuple):
@@ -96,7 +97,8 @@ def form_of(name: str, set_: str) -> Form:
         return Form(member.predict, lambda item: member.inputs(item, focus, criteria))
     predict = OverallScorer("none", "expected").predict
     if name == "three":
-        predict, criteria = Member("criteria").predict, THREE[set_]
+        predict = Member("criteria").predict
+        criteria = THREE[set_]
         predict.layout = CriteriaLayout("none", "expected")
     shared = {"task": about, "aspect": aspect.name, "criteria": criteria}
     return Form(predict, lambda item: {**shared, **material(item)})
@@ -112,7 +114,8 @@ def worth(values: Sequence[str]) -> Vector:
     """
     if values[0].isdigit():
         numbers = np.array(values, float)
-        low, high = numbers.min(), numbers.max()
+        low = numbers.min()
+        high = numbers.max()
         return np.asarray(100 * (numbers - low) / (high - low))
     steps = np.linspace(0, 100, len(values))
     return steps if tuple(values) == tuple(LABELS) else steps[::-1]
@@ -126,13 +129,17 @@ class Asking:
 
     def answered(self, question: Question) -> tuple[float, float, float]:
         """Return the expected percent, the likeliest answer's, and the least share of its answers' probability."""
-        begun, expected, said, mass = question.prompt, [], [], 1.0
+        begun = question.prompt
+        expected = []
+        said = []
+        mass = 1.0
         for place, (lead, values) in enumerate(question.parts):
             later = question.parts[place + 1 :][:1]
             ends = [self.tokens(lead + values[0])[0] for lead, values in later]
             texts = [self.tokens(lead + value) for value in values]
             shares = np.array(self.shares(begun, texts, ends or self.stops))
-            percents, likeliest = worth(values), int(shares.argmax())
+            percents = worth(values)
+            likeliest = int(shares.argmax())
             expected.append(float(percents @ shares / shares.sum()))
             said.append(float(percents[likeliest]))
             mass = min(mass, float(shares.sum()))
@@ -213,7 +220,8 @@ def main() -> None:
     reader = open_reader(options.lm, language_model(options.lm)).reader
     if not isinstance(reader, OpenVinoReader):
         raise SystemExit(f"{options.lm} is not read by OpenVINO here")
-    forms, table = options.forms.split(","), kept_at(options)
+    forms = options.forms.split(",")
+    table = kept_at(options)
     lines = ask(options.set, forms, Asking(reader), table, options.rows)
     print_for(options.seconds, lines)
 

@@ -48,8 +48,12 @@ SIZES = (40, 100)
 #: The member that is added for the positive control alone; and the kinds of scores in an answer.
 CONTROL = "length"
 KINDS = {"percent": "expected", "said": "likeliest"}
-CHOSEN, PANEL, WEIGHED = "chosen by Q", "panel", "as compiled"
-NUMBER, COUNT, SHARE = "{:.2f}", "{:.0f}", "{:.0%}"
+CHOSEN = "chosen by Q"
+PANEL = "panel"
+WEIGHED = "as compiled"
+NUMBER = "{:.2f}"
+COUNT = "{:.0f}"
+SHARE = "{:.0%}"
 HEAD = {"model, set and aspect": ""}
 TITLE = {**HEAD, "score": ""}
 COUNTS = {"labels": COUNT, "held out": COUNT}
@@ -132,7 +136,8 @@ def played(
     answers: Answers, labelled: NDArray[Any], heldout: NDArray[Any]
 ) -> dict[str, float]:
     """Return the held-out Q of each form and rule, and whether the control's form was chosen."""
-    train, rest = answers.percents[labelled], answers.percents[heldout]
+    train = answers.percents[labelled]
+    rest = answers.percents[heldout]
     human = answers.human[labelled]
     chosen = int(agreements(train, human).sum(axis=0).argmax())
     panel = averaged(rest, standings_of(train))
@@ -181,7 +186,8 @@ def by_expectation(answers: Answers, other: Answers) -> list[list[float]]:
     """Return what each form's expected score is ahead of its likeliest answer, on all rows."""
     documents = answers.rows_by_document()
     both = np.column_stack([answers.percents, other.percents])
-    count, rng = len(answers.forms), np.random.default_rng(0)
+    count = len(answers.forms)
+    rng = np.random.default_rng(0)
 
     def ahead(at: NDArray[Any]) -> Vector:
         q = agreements(both[at], answers.human[at]).sum(axis=0)
@@ -191,7 +197,8 @@ def by_expectation(answers: Answers, other: Answers) -> list[list[float]]:
     for _ in range(5 * DRAWS.resamples):
         picks = rng.integers(len(documents), size=len(documents)).tolist()
         again.append(ahead(np.concatenate([documents[one] for one in picks])))
-    leads, errors = ahead(np.arange(len(both))), np.std(again, axis=0)
+    leads = ahead(np.arange(len(both)))
+    errors = np.std(again, axis=0)
     return [around(*pair) for pair in zip(leads.tolist(), errors.tolist(), strict=True)]
 
 
@@ -217,15 +224,15 @@ def in_both(
     answers: Answers, labelled: NDArray[Any], heldout: NDArray[Any]
 ) -> dict[str, float]:
     """Return the held-out Q of panels in each reading, and how many members compiling leaves."""
-    count, human = len(answers.forms) // 2, answers.human[labelled]
-    held, found = answers.human[heldout], dict[str, float]()
+    count = len(answers.forms) // 2
+    human = answers.human[labelled]
+    held = answers.human[heldout]
+    found = dict[str, float]()
     for name, places in zip(
         KINDS.values(), (range(count), range(count, 2 * count)), strict=True
     ):
-        train, rest = (
-            answers.percents[labelled][:, places],
-            answers.percents[heldout][:, places],
-        )
+        train = answers.percents[labelled][:, places]
+        rest = answers.percents[heldout][:, places]
         columns = [compiled(train, rest, human)]
         columns.append(rest[:, agreements(train, human).sum(axis=0).argmax()])
         for panels in panels_of(count):
@@ -245,14 +252,16 @@ PANELS = replace(DRAWS, play=in_both, many=100, resamples=200)
 
 def of_panels(answers: Answers, size: int) -> Iterator[list[Any]]:
     """Yield a row for each size of a panel: both readings, and what expectation is ahead by."""
-    found, count = Gains(*PANELS.gains(answers, size)), len(answers.forms) // 2
+    found = Gains(*PANELS.gains(answers, size))
+    count = len(answers.forms) // 2
     expected, likeliest = KINDS.values()
     for members in (*map(str, range(1, count + 1)), WEIGHED):
         heard = members
         if members == WEIGHED:
             counts = [f"{found.plain[f'{one} heard']:.1f}" for one in KINDS.values()]
             heard = " and ".join(counts)
-        one, other = f"{expected} {members}", f"{likeliest} {members}"
+        one = f"{expected} {members}"
+        other = f"{likeliest} {members}"
         yield [
             answers.title,
             size,
@@ -307,7 +316,9 @@ def controlled(answers: Answers, size: int) -> list[Any]:
 
 def told(every: Sequence[Answers]) -> dict[str, list[list[Any]]]:
     """Return the rows of each table."""
-    members, rows, control = list[list[Any]](), list[list[Any]](), list[list[Any]]()
+    members = list[list[Any]]()
+    rows = list[list[Any]]()
+    control = list[list[Any]]()
     panels = list[list[Any]]()
     likeliest = {one.title: one for one in every if one.kind == "said"}
     for answers in every:

@@ -40,7 +40,8 @@ from judgesmith.programs.readings.head import LinearHead, Matrix, Readings, Vect
 from judgesmith.programs.readings.kinds import SIGNAL, surface
 
 SIZES = (40,)
-MEAN, FIRST = f"{SIGNAL}.mean", f"{SIGNAL}.member 0"
+MEAN = f"{SIGNAL}.mean"
+FIRST = f"{SIGNAL}.member 0"
 #: The own score of each head, and whether members are its signals.
 HEADS: Mapping[str, tuple[str, bool]] = {
     "head over one prompt": (FIRST, False),
@@ -65,11 +66,13 @@ def heads(
 ) -> dict[str, float]:
     """Return the held-out Q of each way to judge, after one draw of labels."""
     draw = draw_of(task, number)
-    labelled, heldout = np.array(draw.order[:size]), np.array(draw.heldout)
+    labelled = np.array(draw.order[:size])
+    heldout = np.array(draw.heldout)
     members = np.stack([impute(column) for column in task.percents.T], axis=1)
     mean = averaged(task.percents, standings_of(task.percents[labelled]))
     named = {f"{SIGNAL}.member {n}": column for n, column in enumerate(members.T)}
-    human, percents = task.rows.human, {"panel": mean[heldout]}
+    human = task.rows.human
+    percents = {"panel": mean[heldout]}
     for name, (own, signals) in HEADS.items():
         columns = ({MEAN: mean} if own == MEAN else {}) | named
         if not signals:
@@ -97,7 +100,8 @@ def weighed(
     def fitted(rows: Readings, scores: Vector) -> LinearHead:
         return weigh(rows, scores, Experience(), own=own, first=True).head
 
-    rows, human = table.rows(labelled), task.rows.human[labelled]
+    rows = table.rows(labelled)
+    human = task.rows.human[labelled]
     held = nested(fitted, rows, human)
     documents = [task.rows.documents[place] for place in labelled]
     about = Rows(human, documents, [str(group) for group in rows.groups])

@@ -213,7 +213,8 @@ def print_for(seconds: float, lines: Iterable[str]) -> None:
 def main() -> None:
     """Ask until the time is over."""
     options = arguments(__doc__, forms=FORMS, rows=400)
-    lm, forms = language_model(options.lm), options.forms.split(",")
+    lm = language_model(options.lm)
+    forms = options.forms.split(",")
     lines = ask(options.set, forms, lm, kept_at(options), options.rows)
     print_for(options.seconds, lines)
 

@@ -95,7 +95,8 @@ def row_of(part: Part, spec: ReplaySet, tasks: Sequence[Task]) -> list[Any]:
     used = 0
     for task in tasks:
         for without, having in pairs_of(part, spec, task):
-            both, used = task.percents[:, [without, having]], used + 1
+            both = task.percents[:, [without, having]]
+            used = used + 1
             for number, draw in enumerate(draws):
                 times = [draw[document] for document in task.rows.documents]
                 at = np.repeat(np.arange(len(times)), times)

@@ -44,7 +44,8 @@ COMMON = 0.6
 def one_repeat(size: int, case: str, seed: int) -> tuple[float, ...]:
     """Return the true Q of the best candidate, the plain choice and the race's, and the race's share of calls."""
     rng = np.random.default_rng([seed, size, list(CASES).index(case)])
-    human, r = rng.normal(size=size), rng.uniform(*CASES[case], CANDIDATES)
+    human = rng.normal(size=size)
+    r = rng.uniform(*CASES[case], CANDIDATES)
     if case == "one good":
         r[rng.integers(CANDIDATES)] = 0.6
     noise = COMMON**0.5 * rng.normal(size=size) + (1 - COMMON) ** 0.5 * rng.normal(
@@ -58,7 +59,9 @@ def one_repeat(size: int, case: str, seed: int) -> tuple[float, ...]:
         for i, h in enumerate(human.tolist())
     ]
     q = [Q().reached(percents, rows_of(examples)).value for percents in scores]
-    finished, judged = [0], size  # zero-shot is judged on all rows
+    # zero-shot is judged on all rows
+    finished = [0]
+    judged = size
     for i in range(1, CANDIDATES):
         rows = rows_before_the_end(
             scores[i], scores[max(finished, key=q.__getitem__)], examples, seed

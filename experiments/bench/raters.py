@@ -29,7 +29,11 @@ from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.head import Readings
 
 Vector = NDArray[np.float64]
-LABELS, RATERS, ROWS, READINGS, TELLING = 40, 8, 400, 20, 5
+LABELS = 40
+RATERS = 8
+ROWS = 400
+READINGS = 20
+TELLING = 5
 CONDITIONS = (
     (0.0, False),
     (0.2, False),
@@ -129,16 +133,20 @@ def gains(
 
     It is that on rows of the other raters, on other rows of the same raters, and within all raters.
     """
-    rated, found = np.flatnonzero(~np.isnan(human)), []
+    rated = np.flatnonzero(~np.isnan(human))
+    found = []
     rng = np.random.default_rng(seed)
     people = np.unique(raters)
     for _ in range(repeats):
         half = rng.permutation(people)[: len(people) // 2 + 1]
         order = rng.permutation(rated)
         ours = np.isin(raters[order], half)
-        some, same, new = order[ours][:LABELS], order[ours][LABELS:], order[~ours]
+        some = order[ours][:LABELS]
+        same = order[ours][LABELS:]
+        new = order[~ours]
         names = [(str(name),) for name in raters[some]]
-        train, line = table(values[some], names), list[float]()
+        train = table(values[some], names)
+        line = list[float]()
         for rows in (new, same):
             scores = both(train, human[some], table(values[rows], []))
             line += [q(one, human[rows]) for one in scores]
@@ -153,7 +161,8 @@ def of_rubric(path: Path, repeats: int) -> list[list[object]]:
     """Return a line for each aspect."""
     records = list(map(json.loads, path.read_text("utf-8").splitlines()))
     raters = np.array([record["group"] for record in records])
-    values, rows = rubric(records), list[list[object]]()
+    values = rubric(records)
+    rows = list[list[object]]()
     for number in range(9):
         human = np.array([r["scores"].get(f"q{number}", math.nan) for r in records])
         found = gains(values, human, raters, repeats, number)

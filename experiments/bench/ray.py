@@ -35,7 +35,9 @@ from judgesmith.experiments.bench.waiting import Served, waiting
 from judgesmith.experiments.studies.saving import save
 
 RESULTS = Path(__file__).resolve().parents[1] / "results/data"
-AT_ONCE, LOW, HIGH = 8, 200, 1000
+AT_ONCE = 8
+LOW = 200
+HIGH = 1000
 LOOPBACK = ("127.", "::1", "::ffff:127.")
 LONGEST = 900.0
 
@@ -148,7 +150,9 @@ class Run:
 
     def killed(self, victim: str, number: int, share: float) -> dict[str, int]:
         """Kill a process of a run and resume it; return counts of lost, doubled, broken rows and of repeated calls."""
-        rows, out, count = self.rows(192), self.folder / f"killed{number}", 192
+        rows = self.rows(192)
+        out = self.folder / f"killed{number}"
+        count = 192
         self.model.counts(reset=True)
         process = self.start(rows, out, 2)
         children = self.wait_for(round(share * count), process)
@@ -208,11 +212,10 @@ def main() -> None:
         js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/made-up").save(
             run.folder / "judge.json"
         )
-        speeds = (
-            {workers: run.speed(workers, arguments.rows) for workers in (1, 4)}
-            if arguments.rows
-            else {1: 0.0, 4: 0.0}
-        )
+        if arguments.rows:
+            speeds = {workers: run.speed(workers, arguments.rows) for workers in (1, 4)}
+        else:
+            speeds = {1: 0.0, 4: 0.0}
         for number in range(arguments.kills):
             victim = ("worker", "driver")[number % 2]
             cost = run.killed(victim, number, drawn.uniform(0.15, 0.85))

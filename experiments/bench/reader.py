@@ -40,7 +40,8 @@ def passages(reader: Any, tokens: int, count: int) -> list[Passage]:
     result = list[Passage]()
     for number in range(count):
         words = text(tokens, 7 * tokens + number).split()
-        target, start = " ".join(words[: TARGET // 3]), words[TARGET // 3 :]
+        target = " ".join(words[: TARGET // 3])
+        start = words[TARGET // 3 :]
         whole = passage(Text("", target), reader.chat)
         while start and reader.size(whole.pieces) < tokens:
             share = max(1, (tokens - reader.size(whole.pieces)) // 4)
@@ -60,10 +61,12 @@ def measured(
     reader.read(Passage((Piece("Two and two are"), Piece(" four.")), 1))
     result: dict[str, Any] = {"open_seconds": round(time.perf_counter() - started, 2)}
     for size in sizes:
-        wall, used = list[float](), list[float]()
+        wall = list[float]()
+        used = list[float]()
         for one in passages(reader, size, repetitions):
             count = reader.size(one.pieces)
-            begun, before = time.perf_counter(), time.process_time()
+            begun = time.perf_counter()
+            before = time.process_time()
             reader.read(one, layers=(10, 12, 14))
             wall.append(count / (time.perf_counter() - begun))
             used.append(2 * count / (time.process_time() - before))
@@ -110,7 +113,8 @@ def main() -> None:
     arguments = parser.parse_args()
     sizes = [int(size) for size in arguments.tokens.split(",")]
     if arguments.way:
-        way, repetitions = arguments.way, arguments.repetitions
+        way = arguments.way
+        repetitions = arguments.repetitions
         print(json.dumps(measured(way, arguments.model, sizes, repetitions)))
         return
     load = round(os.getloadavg()[0], 1)
@@ -130,10 +134,12 @@ def main() -> None:
 
 def save_table(result: dict[str, Any], sizes: list[int], model: str) -> None:
     """Save the figures of both readers: tokens by two cores' seconds, and in brackets by the clock's."""
-    columns, rows = {"reader": "", "opens in s": "{:.1f}", "MB at most": "{:.0f}"}, []
+    columns = {"reader": "", "opens in s": "{:.1f}", "MB at most": "{:.0f}"}
+    rows = []
     columns |= {f"{size} tokens a row": "{:.0f} ({:.0f})" for size in sizes}
     for way in READERS:
-        of, cells = result[way], list[Any]()
+        of = result[way]
+        cells = list[Any]()
         for size in sizes:
             names = f"tokens_per_two_cpu_s_{size}", f"tokens_per_s_{size}"
             cells.append([of[name] for name in names])

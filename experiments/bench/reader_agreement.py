@@ -35,7 +35,8 @@ from judgesmith.programs.readings.judge import table_of
 from judgesmith.programs.readings.kinds import read_row
 from judgesmith.programs.readings.passages import INSTRUCTIONS, Text
 
-MODEL, OF_ONE = "qwen2.5-0.5b", 4
+MODEL = "qwen2.5-0.5b"
+OF_ONE = 4
 SETS = {
     "wiki_da": "meaning",
     "sfres": "informativeness",
@@ -49,7 +50,8 @@ READERS: dict[str, Any] = {"llama.cpp": EmbeddedReader, "openvino": OpenVinoRead
 
 def chosen(name: str, count: int) -> list[dict[str, Any]]:
     """Return the first rows that have a score, at most four of a document."""
-    taken, result = Counter[str](), list[dict[str, Any]]()
+    taken = Counter[str]()
+    result = list[dict[str, Any]]()
     for line in resolve(name).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if (
@@ -67,12 +69,11 @@ def read(folder: Path, way: str, names: list[str], count: int) -> None:
     opened = READERS[way](model_path(MODEL), threads=thread_count())
     reader = KeptReader(opened, folder / f"{way}.sqlite", model=way)
     for name in names:
-        rows, found = chosen(name, count), []
+        rows = chosen(name, count)
+        found = []
         for row in rows:
-            instruction, reference = (
-                INSTRUCTIONS[row["task"]],
-                row.get("reference") or "",
-            )
+            instruction = INSTRUCTIONS[row["task"]]
+            reference = row.get("reference") or ""
             text = Text(
                 row["source"] or "",
                 row["output"],
@@ -116,7 +117,8 @@ def carried(
 
 def compare(folder: Path, target: Path | None) -> None:
     """Print the agreement of both readers' scores, and save it on request."""
-    experience, lines = experience_of(file_sha256(model_path(MODEL))), []
+    experience = experience_of(file_sha256(model_path(MODEL)))
+    lines = []
     for name, aspect in SETS.items():
         if not all((folder / f"{name}.{way}.npz").exists() for way in READERS):
             continue
@@ -166,7 +168,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     ways = parser.add_subparsers(dest="action", required=True)
-    reading, comparing = ways.add_parser("read"), ways.add_parser("compare")
+    reading = ways.add_parser("read")
+    comparing = ways.add_parser("compare")
     for one in (reading, comparing):
         one.add_argument("folder", type=Path)
     reading.add_argument("--way", choices=READERS, default="openvino")

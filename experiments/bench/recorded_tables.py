@@ -90,7 +90,8 @@ def printed(table: Mapping[str, Any], row: str, column: str, name: str) -> float
 
 def qags() -> Iterator[list[Any]]:
     """OpeNLGauge's Table 3."""
-    table, rows = published("openlgauge", "3"), Recorded.of("qags_cnndm")
+    table = published("openlgauge", "3")
+    rows = Recorded.of("qags_cnndm")
     for metric, column in (
         ("BARTScore", "bart_score_cnn_src_hypo"),
         ("UniEval", "unieval_consistency"),
@@ -133,7 +134,8 @@ def data_to_text() -> Iterator[list[Any]]:
 
 def summaries() -> Iterator[list[Any]]:
     """OpeNLGauge's Table 12, whose ROUGE columns carry the names of others."""
-    table, rows = published("openlgauge", "12"), Recorded.of("summeval")
+    table = published("openlgauge", "12")
+    rows = Recorded.of("summeval")
     columns = (
         ("ROUGE-1", "rouge1_f"),
         ("ROUGE-2", "rouge2_f"),
@@ -160,7 +162,8 @@ def summaries() -> Iterator[list[Any]]:
 
 def stories() -> Iterator[list[Any]]:
     """OpeNLGauge's Tables 15 to 17, with and without the human stories."""
-    table, rows = published("openlgauge", "15"), Recorded.of("hanna")
+    table = published("openlgauge", "15")
+    rows = Recorded.of("hanna")
     others = rows.without(HUMAN)
     for metric, column in (
         ("BLEU", "BLEU"),

@@ -131,13 +131,15 @@ def judge(kind: str, transport: AtOnce) -> Judge:
 def measure(kind: str, count: int, repetitions: int) -> dict[str, float]:
     """Return the least processor time of a row in milliseconds, and its calls."""
     transport = AtOnce()
-    judged, times = judge(kind, transport), list[float]()
+    judged = judge(kind, transport)
+    times = list[float]()
     texts = list(rows(count))
     if kind == "pairwise":
         texts = [row | {"source": texts[0]["source"]} for row in texts]
     for _ in range(repetitions + 1):
         gc.collect()
-        transport.calls, started = 0, time.process_time()
+        transport.calls = 0
+        started = time.process_time()
         verdicts = judged.score_many(texts, concurrency=IN_FLIGHT, progress=False)
         scored = sum(verdict.failure is None for verdict in verdicts)
         times.append(time.process_time() - started)

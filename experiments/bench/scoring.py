@@ -250,7 +250,8 @@ def measure(
         dspy.Example(**row).with_inputs("source", "output") for row in rows(count)
     ]
     method: Any = judge.method
-    plain, same = PlainJudge(), SameMessages(method.overall_scorer.predict)
+    plain = PlainJudge()
+    same = SameMessages(method.overall_scorer.predict)
     layout = method.overall_scorer.predict.layout
 
     def plain_dspy(n: int) -> int:
@@ -275,7 +276,8 @@ def measure(
     for repetition in range(repetitions):
         for name, way in ways.items():
             gc.collect()  # nobody pays for another's garbage
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall = time.perf_counter()
+            cpu = time.process_time()
             scored = way(count)
             taken[name].append((time.perf_counter() - wall, time.process_time() - cpu))
             if scored != count:

@@ -105,7 +105,9 @@ async def post(
     url: str, bodies: list[bytes], in_flight: int, headers: Mapping[str, str]
 ) -> tuple[float, list[float], int]:
     """(seconds, milliseconds of each request, answers that are no 200 or have no score)."""
-    todo, times, lost = deque(bodies), [], 0
+    todo = deque(bodies)
+    times = []
+    lost = 0
 
     async def worker(session: aiohttp.ClientSession) -> None:
         nonlocal lost
@@ -147,7 +149,8 @@ async def paced(
 
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector) as session:
-        begun, waiting = time.perf_counter(), []
+        begun = time.perf_counter()
+        waiting = []
         for number, body in enumerate(bodies):
             await asyncio.sleep(begun + number / per_second - time.perf_counter())
             waiting.append(asyncio.create_task(one(session, body)))
@@ -210,11 +213,13 @@ async def measure(
 ) -> dict[str, Any]:
     """Return the rates of both servers, the latency and memory of ours, and the rows lost in a burst."""
     json_type = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
-    count, in_flight = arguments.requests, arguments.in_flight
+    count = arguments.requests
+    in_flight = arguments.in_flight
     ours = [orjson.dumps(row) for row in rows(count)]
     direct = raw_bodies(judge_at(base, in_flight), base, count)
     await ready(address)
-    score, chat = f"{address}/v1/score", f"{base}/chat/completions"
+    score = f"{address}/v1/score"
+    chat = f"{base}/chat/completions"
     for url, bodies in (
         (score, ours),
         (chat, direct),
@@ -222,7 +227,8 @@ async def measure(
         await post(url, bodies[: 4 * in_flight], in_flight, json_type)
     rates: dict[str, list[float]] = {score: [], chat: []}
     times: list[float] = []
-    lost, spent = 0, 0.0
+    lost = 0
+    spent = 0.0
     before = memory(process, "VmRSS")
     for _ in range(arguments.repeat):
         for url, bodies in ((chat, direct), (score, ours)):

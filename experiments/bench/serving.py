@@ -120,7 +120,8 @@ async def measured(
     timeout = aiohttp.ClientTimeout(total=120)
     keys = {"Authorization": f"Bearer {KEY}"}
     async with aiohttp.ClientSession(address, headers=keys, timeout=timeout) as session:
-        until, taken = time.perf_counter() + seconds, list[float]()
+        until = time.perf_counter() + seconds
+        taken = list[float]()
         tasks = [small(session, number, until, taken) for number in range(clients)]
         if body is None:
             await asyncio.gather(*tasks)

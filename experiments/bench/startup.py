@@ -24,7 +24,8 @@ NOTHING = "python -c pass"
 
 def started() -> dict[str, list[str]]:
     """Return what is started, by its name."""
-    python, main = sys.executable, ["-m", "judgesmith"]
+    python = sys.executable
+    main = ["-m", "judgesmith"]
     named = {
         NOTHING: ["-c", "pass"],
         "import judgesmith": ["-c", "import judgesmith"],
@@ -42,7 +43,8 @@ def seconds(command: list[str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    user = after.ru_utime - before.ru_utime
+    system = after.ru_stime - before.ru_stime
     return user + system
 
 

@@ -31,7 +31,9 @@ from judgesmith.optimizers.registry import build_optimizer
 from judgesmith.programs.models.transport import Request
 from judgesmith.testing.scripted import scripted_models
 
-ROWS, NEW, LABEL_NOISE = 40, 150, 8.0
+ROWS = 40
+NEW = 150
+LABEL_NOISE = 8.0
 #: Each set has four demonstrations.
 FOUR: dict[str, Any] = {"max_demos": 4, "sizes": ()}
 FEATURES = re.compile(r"quality (\d+) tone (\d+)")
@@ -83,9 +85,11 @@ def share(*parts: Any) -> float:
 
 def make_rows(count: int, seed: int, kind: str) -> list[dict[str, Any]]:
     """Return labelled rows of a document each."""
-    draw, rows = random.Random(f"{kind}{seed}"), []
+    draw = random.Random(f"{kind}{seed}")
+    rows = []
     for n in range(count):
-        quality, tone = draw.randint(0, 100), draw.randint(0, 100)
+        quality = draw.randint(0, 100)
+        tone = draw.randint(0, 100)
         label = min(100.0, max(0.0, quality + draw.gauss(0, LABEL_NOISE)))
         rows.append(
             {
@@ -120,10 +124,8 @@ def pairs(text: str) -> list[tuple[tuple[int, int], float]]:
     """Return quality and tone of each demonstration with its score."""
     found = []
     for part in re.split(r"(?=quality \d+ tone)", text)[1:]:
-        (features, *_), scores = (
-            FEATURES.findall(part),
-            re.findall(r"Score: (\d+(?:\.\d+)?)", part),
-        )
+        (features, *_) = FEATURES.findall(part)
+        scores = re.findall(r"Score: (\d+(?:\.\d+)?)", part)
         if scores:
             found.append(((int(features[0]), int(features[1])), float(scores[0])))
     return found
@@ -197,7 +199,8 @@ def bar_cells(name: str, seeds: int, bars: Sequence[float]) -> list[list[Any]]:
     cells: list[list[Any]] = []
     for place, bar in enumerate(bars):
         zero, chosen, best = every[:, place].T
-        gain, most = chosen - zero, np.maximum(best - zero, 1e-9)
+        gain = chosen - zero
+        most = np.maximum(best - zero, 1e-9)
         error = float(gain.std(ddof=1)) / seeds**0.5
         cells.append(
             [

@@ -158,7 +158,8 @@ class Rows:
         known = themes()
         indices: list[NDArray[Any]] = []
         met: list[NDArray[Any]] = []
-        owners, sizes = [], []
+        owners = []
+        sizes = []
         for number, text in enumerate(texts):
             found = wording.words(wording.fold(text.text))
             places = wording.features(found.hashes, found.stems, found.stops)
@@ -175,10 +176,12 @@ class Rows:
         edges = np.concatenate(([0], np.cumsum(counts)))
         shape = (len(counts), 1 << wording.BITS)
         words = csr_matrix((values, np.concatenate(indices), edges), shape=shape)
-        alone, (first, second) = presence(np.concatenate(met)), by_twos()
+        alone = presence(np.concatenate(met))
+        (first, second) = by_twos()
         together = np.hstack((alone, alone[:, first] * alone[:, second]))
         self.matrix = hstack((words, csr_matrix(THEMES * together))).tocsr()
-        self.owners, self.sizes = np.array(owners), np.array(sizes)
+        self.owners = np.array(owners)
+        self.sizes = np.array(sizes)
 
 
 def fitted(
@@ -214,7 +217,8 @@ def trained(
     attack = np.array([text.attack for text in texts])[rows.owners]
     weight = np.array([text.weight for text in texts])[rows.owners]
     order = rows.sizes.astype(float)
-    weights, bias = np.zeros(rows.matrix.shape[1]), 0.0
+    weights = np.zeros(rows.matrix.shape[1])
+    bias = 0.0
     for _ in range(2):
         ranked = np.lexsort((-order, rows.owners))
         best = np.zeros(len(order), bool)

@@ -29,7 +29,8 @@ class Model:
     """A made-up model with counters of its requests."""
 
     def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
+        self.low = low
+        self.high = high
         self.reset()
 
     def reset(self) -> None:
@@ -98,7 +99,8 @@ class Served:
     """A model in a process of its own."""
 
     def __init__(self, address: str) -> None:
-        self.address, self.base = address, f"{address}/v1"
+        self.address = address
+        self.base = f"{address}/v1"
 
     def counts(self, *, reset: bool = False) -> dict[str, Any]:
         """Return the model's counters.

@@ -33,7 +33,8 @@ from judgesmith.programs.readings.judge import table_of
 from judgesmith.programs.readings.kinds import read_row
 from judgesmith.programs.readings.passages import INSTRUCTIONS, Text
 
-MODEL, CUT = "qwen2.5-0.5b", 3000
+MODEL = "qwen2.5-0.5b"
+CUT = 3000
 
 
 def chosen(name: str, documents: int) -> list[dict[str, Any]]:
@@ -53,7 +54,8 @@ def chosen(name: str, documents: int) -> list[dict[str, Any]]:
 def read(name: str, output: Path, documents: int) -> None:
     """Read the outputs of a set's first documents, and keep the table."""
     reader = EmbeddedReader(model_path(MODEL), threads=thread_count())
-    rows, found = chosen(name, documents), []
+    rows = chosen(name, documents)
+    found = []
     for row in rows:
         text = Text(
             row["source"],
@@ -155,7 +157,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     ways = parser.add_subparsers(dest="way", required=True)
-    reading, comparing = ways.add_parser("read"), ways.add_parser("compare")
+    reading = ways.add_parser("read")
+    comparing = ways.add_parser("compare")
     for way in (reading, comparing):
         way.add_argument("set")
     reading.add_argument("output", type=Path)

@@ -260,7 +260,8 @@ def _compare(
     for line in lines:
         if len(line.records) == 1:  # as its own record has it
             (record,) = line.records.values()
-            line.low, line.high = _number(record["low"]), _number(record["high"])
+            line.low = _number(record["low"])
+            line.high = _number(record["high"])
         elif line.records and units > 1:
             interval = difference_of(
                 line.q,
@@ -270,7 +271,8 @@ def _compare(
                 0.95,
                 3.0,
             )
-            line.low, line.high = interval.low, interval.high
+            line.low = interval.low
+            line.high = interval.high
     usable = [line for line in lines if line.records]
     best = max(
         [line for line in usable if line.whole] or usable,
@@ -279,7 +281,8 @@ def _compare(
     )
 
     def gap(line: Line, other: Line) -> Gap | None:
-        mine, its = own[line.model, line.arm], own[other.model, other.arm]
+        mine = own[line.model, line.arm]
+        its = own[other.model, other.arm]
         shared = [seed for seed in mine if seed in its]
         if line is other or not shared:
             return None
@@ -347,7 +350,8 @@ def resample(
         return {cell: np.zeros(0) for cell in predictions}, len(places)
     result = {}
     for cell, rows in predictions.items():
-        ids, systems = [row[unit] for row in rows], [row["system"] for row in rows]
+        ids = [row[unit] for row in rows]
+        systems = [row["system"] for row in rows]
         people = [row["human"] for row in rows]
         measure = Measure(
             people,

@@ -186,11 +186,9 @@ def _run(read: StudyRequest, given: Mapping[str, Any]) -> int:
     from judgesmith.running.opening import quiet
     from judgesmith.running.plain import clean
 
-    output, where, as_json = (
-        given.get("output") or read.folder(),
-        read.connection(),
-        bool(given.get("as_json")),
-    )
+    output = given.get("output") or read.folder()
+    where = read.connection()
+    as_json = bool(given.get("as_json"))
     with quiet(), ExitStack() as lock:
         study = Study.prepare(read)
         if given.get("dry_run"):

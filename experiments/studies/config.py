@@ -278,11 +278,9 @@ def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
             *(["fine+own-criteria"] if own_criteria else []),
             *ABLATION[4:],
         ]
-    return (
-        ["zero-shot", "random-search"]
-        if kind == "models"
-        else ["zero-shot", "labeled-few-shot", "random-search"]
-    )
+    if kind == "models":
+        return ["zero-shot", "random-search"]
+    return ["zero-shot", "labeled-few-shot", "random-search"]
 
 
 class StudyConfig(BaseModel):
@@ -325,17 +323,14 @@ class StudyConfig(BaseModel):
     @field_validator("train", mode="before")
     @classmethod
     def _sizes(cls, value: Any) -> Any:
-        parts = (
-            [p.strip() for p in value.split(",") if p.strip()]
-            if isinstance(value, str)
-            else value
-        )
+        if isinstance(value, str):
+            parts = [p.strip() for p in value.split(",") if p.strip()]
+        else:
+            parts = value
         parts = [parts] if isinstance(parts, int) else parts
-        return (
-            [p if p == "all" else _whole(p, 4, "train") for p in parts]
-            if isinstance(parts, list | tuple)
-            else parts
-        )
+        if isinstance(parts, list | tuple):
+            return [p if p == "all" else _whole(p, 4, "train") for p in parts]
+        return parts
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -346,11 +341,9 @@ class StudyConfig(BaseModel):
             value = parts if "," in value else _whole(value, 1, "seeds")
         if isinstance(value, int):
             return list(range(value))
-        return (
-            [_whole(p, 0, "seeds") for p in value]
-            if isinstance(value, list | tuple)
-            else value
-        )
+        if isinstance(value, list | tuple):
+            return [_whole(p, 0, "seeds") for p in value]
+        return value
 
     @field_validator("lm", "train", "seeds")
     @classmethod
@@ -510,11 +503,10 @@ class StudyRequest:
             stated, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION]
         )
         # In the ablation, the user's criteria stand for the data set's own and are of that one arm.
-        criteria = (
-            settings.pop("criteria", None)
-            if self.kind == "ablation"
-            else settings.get("criteria")
-        )
+        if self.kind == "ablation":
+            criteria = settings.pop("criteria", None)
+        else:
+            criteria = settings.get("criteria")
         stated_settings = {
             name: value for name, value in settings.items() if value not in (None, [])
         }
@@ -569,7 +561,8 @@ def changes(old: StudyConfig, new: StudyConfig) -> list[str]:
             *GROWS,
         ):  # labels count by their fingerprint
             continue
-        before, now = getattr(old, name), getattr(new, name)
+        before = getattr(old, name)
+        now = getattr(new, name)
         if before != now:
             differences.append(f"{name} was {_say(before)}, is {_say(now)}")
     for name in ("lm", "train", "seeds"):

@@ -45,7 +45,8 @@ TASK = TaskContext(
 )
 SCALE = Scale(1, 5)
 #: Rows that examples are drawn from, and rows that are judged.
-POOL, JUDGED = 24, 36
+POOL = 24
+JUDGED = 36
 
 
 class Reply(NamedTuple):

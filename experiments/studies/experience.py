@@ -55,8 +55,10 @@ from judgesmith.running.settings import read_yaml
 #: Rows that a family counts as on average; ridge penalties; how far standardised readings may lie off; the parts'
 #: shares.
 FAMILY_ROWS = 300.0
-NUMBERS_PENALTY, STATES_PENALTY = 100.0, 10_000.0
-NUMBERS_CLIP, STATES_CLIP = 4.0, 6.0
+NUMBERS_PENALTY = 100.0
+STATES_PENALTY = 10_000.0
+NUMBERS_CLIP = 4.0
+STATES_CLIP = 6.0
 NUMBERS_SHARE = 0.6
 #: Between which percentiles of a task's rows a reading counts as seen.
 RANGE = (2.0, 98.0)
@@ -135,11 +137,9 @@ def read_specs(path: Path | None) -> Specs:
 def located(labels: str, config: Path | None) -> Path:
     """Return the path of a file of labels, beside the config or in the folder of benchmark data."""
     beside = config.parent / labels if config is not None else Path(labels)
-    return (
-        beside
-        if beside.exists()
-        else Path(os.environ.get("JUDGESMITH_DATA", ".")) / labels
-    )
+    if beside.exists():
+        return beside
+    return Path(os.environ.get("JUDGESMITH_DATA", ".")) / labels
 
 
 def chosen_rows(spec: TaskSpec, file: Path) -> Labels:
@@ -446,7 +446,8 @@ class _Fit:
             for task, values in zip(self.tasks, read, strict=True)
         ]
         root = np.sqrt(self.weights)[:, None]
-        x, y = np.concatenate(inside) * root, self.wanted * root[:, 0]
+        x = np.concatenate(inside) * root
+        y = self.wanted * root[:, 0]
         if x.shape[1] > len(x):
             fitted = x.T @ np.linalg.solve(x @ x.T + penalty * np.eye(len(x)), y)
         else:
@@ -466,7 +467,8 @@ def _range(columns: Sequence[Vector]) -> tuple[float, float]:
     """Return the lowest and the highest of the tasks' percentiles `RANGE`, gaps left out."""
     present = [column[np.isfinite(column)] for column in columns]
     ends = [np.percentile(of, RANGE) for of in present if len(of)]
-    low, high = min(of[0] for of in ends), max(of[1] for of in ends)
+    low = min(of[0] for of in ends)
+    high = max(of[1] for of in ends)
     return float(f"{low:.6g}"), float(f"{high:.6g}")
 
 
@@ -542,22 +544,24 @@ def worth(
         draws: Number of draws of labels.
         sizes: Numbers of labels.
     """
-    table, scores = task.table, task.scores
+    table = task.table
+    scores = task.scores
     head = experience.head(set(table.names) - {DIRECT}, table.states)
-    by_labels, seconds = {}, [0.0]
+    by_labels = {}
+    seconds = [0.0]
     permuted: list[tuple[float, float]] = []
     for size in sizes:
         results = []
         for number, train, left in draws_of(table.groups, size, draws):
-            rows, y, rest = table.rows(train), scores[train], table.rows(left)
+            rows = table.rows(train)
+            y = scores[train]
+            rest = table.rows(left)
             started = time.perf_counter()
             weighed = weigh(rows, y, experience)
             seconds.append(time.perf_counter() - started)
             plain = weigh(rows, y, Experience())
-            given, own = (
-                weighed.head(rest),
-                np.nan_to_num(table.columns([DIRECT])[:, 0]),
-            )
+            given = weighed.head(rest)
+            own = np.nan_to_num(table.columns([DIRECT])[:, 0])
             members = [str(group) for group in rows.groups]
             if not ahead(
                 weighed.left_out,
@@ -628,7 +632,8 @@ def leave_family_out(
         draws: Number of draws of labels.
         step: Called after each task.
     """
-    result, by_family = [], dict[str, Experience]()
+    result = []
+    by_family = dict[str, Experience]()
     for task in tasks:
         if task.family not in by_family:
             by_family[task.family] = without_family(learnt_from, task.family)

@@ -116,7 +116,8 @@ def _against(x: str, lines: Sequence[Line]) -> list[Dot]:
 
 def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
     """Yield each figure with its caption; none before a cell is done."""
-    keys, lines = colours(analysis), [line for line in analysis.lines if line.records]
+    keys = colours(analysis)
+    lines = [line for line in analysis.lines if line.records]
     if lines:
         estimates = [
             Estimate(line.name, line.q, line.low, line.high, colour=keys[line.name])

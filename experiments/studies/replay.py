@@ -47,7 +47,10 @@ from judgesmith.running.settings import read_yaml
 #: Numbers of labels.
 SIZES = (20, 40, 80, 160, 300)
 #: Rows of other documents that an outcome is measured on at most; draws in which a candidate has to win clearly.
-MOST_HELD_OUT, SURE_DRAWS, SURE, ROUNDS = 200, 10, 0.7, 300
+MOST_HELD_OUT = 200
+SURE_DRAWS = 10
+SURE = 0.7
+ROUNDS = 300
 Kind = Literal["panel", "jury"]
 
 
@@ -260,7 +263,8 @@ def q_of(task: Task, percents: Matrix, places: Sequence[int]) -> list[float]:
 
 
 def _rows(task: Task, at: Any) -> Rows:
-    documents, groups = task.rows.documents, task.rows.groups
+    documents = task.rows.documents
+    groups = task.rows.groups
     return Rows(
         task.rows.human[at], [documents[i] for i in at], [groups[i] for i in at]
     )
@@ -314,7 +318,8 @@ def _chosen(
 ) -> dict[str, float]:
     """Held-out Q of the candidate that each rule of selection takes."""
     at = np.asarray(labelled)
-    rows, percents = _rows(task, at), task.percents[at]
+    rows = _rows(task, at)
+    percents = task.percents[at]
     r, rho, tau = agreements(percents, rows.human)
     close = [Closeness().reached(column, rows).value for column in percents.T]
     contest = Contest([(0, 0), *([(1, 0)] * (len(alone) - 1))], [True] * len(alone))
@@ -362,8 +367,10 @@ def _averages(
     task: Task, labelled: Sequence[int], heldout: Sequence[int]
 ) -> dict[str, float]:
     """Panels of all candidates."""
-    train, rest = task.percents[labelled], task.percents[heldout]
-    standings, human = standings_of(train), task.rows.human[labelled]
+    train = task.percents[labelled]
+    rest = task.percents[heldout]
+    standings = standings_of(train)
+    human = task.rows.human[labelled]
     z = standardised(train, standings)
     weights = {
         "mean of all": np.ones(train.shape[1]),
@@ -465,11 +472,9 @@ def level(
     for one in outcomes:
         if math.isfinite(mean := one.mean(labels, rule)):
             values[by(one)].append(mean)
-    return (
-        float(np.mean([np.mean(some) for some in values.values()]))
-        if values
-        else math.nan
-    )
+    if values:
+        return float(np.mean([np.mean(some) for some in values.values()]))
+    return math.nan
 
 
 def rules_of(outcomes: Sequence[Outcome]) -> list[str]:
@@ -519,10 +524,8 @@ def _kept(file: Path | None, draws: int) -> dict[str, Outcome]:
         return {}
     found = {}
     for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
-        key, means = (
-            line.pop("key"),
-            {(size, rule): value for size, rule, value in line.pop("means")},
-        )
+        key = line.pop("key")
+        means = {(size, rule): value for size, rule, value in line.pop("means")}
         if line["draws"] >= draws:
             found[key] = Outcome(**line, means=means)
     return found

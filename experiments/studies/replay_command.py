@@ -13,12 +13,10 @@ if TYPE_CHECKING:
 
 #: What the tables compare: the rule, the one that it is compared with, and the number of labels of single columns.
 AT = 40
-RANDOM, ALL, LITTLE, CHOSEN = (
-    "one at random",
-    "mean of all",
-    "all, weighed a little",
-    "chosen by Q",
-)
+RANDOM = "one at random"
+ALL = "mean of all"
+LITTLE = "all, weighed a little"
+CHOSEN = "chosen by Q"
 HINDSIGHT = ("the best in hindsight",)
 PAIRS = (
     (CHOSEN, "chosen by closeness"),
@@ -195,7 +193,8 @@ def _models(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
             rule: level(some, AT, rule, by=_cluster)
             for rule in (RANDOM, *HINDSIGHT, *compared)
         }
-        first, base = some[0], reached[RANDOM]
+        first = some[0]
+        base = reached[RANDOM]
         row = [
             first.family,
             first.model,

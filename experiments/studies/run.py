@@ -102,12 +102,14 @@ def draw(
     """
     if isinstance(heldout, Labels):
         assert_disjoint(labels, heldout)
-        pool, held = labels, heldout
+        pool = labels
+        held = heldout
     else:
         split = holdout_split(
             labels, share=heldout if heldout < 1 else heldout / len(labels), seed=seed
         )
-        pool, held = split.train, split.heldout
+        pool = split.train
+        held = split.heldout
     rng = np.random.default_rng([seed, 31])
     order = rng.permutation(len(pool)).tolist()
     if level == "sample":
@@ -195,16 +197,19 @@ class Study:
         """Return the options of `judgesmith compile` for a cell."""
         c = self.config
         arm = c.arm(cell.arm)
-        setup, own = c.setup(arm), dict(arm.settings)
+        setup = c.setup(arm)
+        own = dict(arm.settings)
         library_aspect = own.pop("library_aspect", c.settings.get("library_aspect"))
         own = {
             name: value
             for name, value in own.items()
             if name not in ("method", "optimizer")
         }
-        trial = (
-            {"method.trial": cell.seed} if setup.takes("method.trial") else {}
-        )  # of drawn answers
+        # of drawn answers
+        if setup.takes("method.trial"):
+            trial = {"method.trial": cell.seed}
+        else:
+            trial = {}
         settings = (
             trial | c.shared(arm) | own | {"run.level": c.level, "run.seed": cell.seed}
         )
@@ -222,7 +227,8 @@ class Study:
 
     def compiler(self, cell: Cell) -> tuple[Judge, Compiler, Labels]:
         """Return the judge to be fitted, its compiler, and the labels to learn from."""
-        run, part = self.compile_run(cell), self.parts[cell.seed]
+        run = self.compile_run(cell)
+        part = self.parts[cell.seed]
         train = part.train(cell.train)
         compiler = run.compiler(train)
         options = compiler.options.model_copy(
@@ -321,7 +327,8 @@ class Journal:
             OptionError: If another study is in it, with the differences.
         """
         journal = cls(folder)
-        config, results = folder / "config.yaml", folder / "results.jsonl"
+        config = folder / "config.yaml"
+        results = folder / "results.jsonl"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if overwrite:
@@ -440,18 +447,17 @@ def run_cell(
     open_others(judge, where)
     engine.run(lm.capabilities())  # a model is probed once: that is no arm's cost
     teacher = study.compile_run(cell).run.teacher
-    meter, limit = lm.meter, study.config.max_calls
+    meter = lm.meter
+    limit = study.config.max_calls
     if teacher:
         compiler = replace(compiler, teacher=open_model(teacher, where))
         assert compiler.teacher is not None
         compiler.teacher.meter = meter  # paid for from the same budget
     compiler = replace(compiler, progress=progress)
-    started, calls, tokens, sent = (
-        time.monotonic(),
-        meter.logical,
-        meter.logical_tokens,
-        meter.usage.calls,
-    )
+    started = time.monotonic()
+    calls = meter.logical
+    tokens = meter.logical_tokens
+    sent = meter.usage.calls
     meter.max_calls = None if limit is None else meter.logical + limit
     try:
         fitted = compiler.fit(judge, train, lm)
@@ -487,7 +493,8 @@ def run_cell(
     measured = agreement(
         scored.percents, examples, objective=Q(study.config.level), seed=cell.seed
     )
-    record, selected = fitted.record, fitted.record.selected
+    record = fitted.record
+    selected = fitted.record.selected
     options = fitted.judge.method.saved_options()
     kept = ("variant", "explain", "reading", "use_task", "use_criteria", "combine")
     result = {
@@ -596,7 +603,8 @@ def run_study(
                 "reason": f"{type(error).__name__}: {' '.join(str(error).split())}",
             }
         journal.add(cell, record, rows)
-        done, left = sum(weights[: number + 1]), sum(weights[number + 1 :])
+        done = sum(weights[: number + 1])
+        left = sum(weights[number + 1 :])
         follower.end(
             cell, record, (time.monotonic() - started) * left / done if left else None
         )

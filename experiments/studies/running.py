@@ -52,11 +52,10 @@ def run_one(
     if heading is not None:
         for warning in study.labels.warnings:
             out.print(f"note: {clean(warning)}", style="yellow", markup=False)
-        finished = (
-            f", {len(cells) - len(todo)} of them there"
-            if len(todo) < len(cells)
-            else ""
-        )
+        if len(todo) < len(cells):
+            finished = f", {len(cells) - len(todo)} of them there"
+        else:
+            finished = ""
         calls = sum(study.plan(cell).calls for cell in todo)
         head = f"{clean(heading)}: " if heading else ""
         err.print(
@@ -164,7 +163,8 @@ class Show(Watch):
 
     def begin(self, cell: Cell) -> None:
         """Show the cell's title."""
-        self.name, self.steps = self.study.title(cell), 0
+        self.name = self.study.title(cell)
+        self.steps = 0
         self.stage("", 0)
 
     def stage(self, title: str, steps: int) -> None:
@@ -195,14 +195,14 @@ class Show(Watch):
             self.step()
         self.number += 1
         done = record["status"] == "done"
-        outcome = (
-            f"{record['signature']}, {record['calls']:,} calls, {duration(record['seconds'])}"
-            if done
-            else f"failed: {record['reason']}"
-        )
-        left = (
-            f"; about {duration(seconds_left)} left" if seconds_left is not None else ""
-        )
+        if done:
+            outcome = f"{record['signature']}, {record['calls']:,} calls, {duration(record['seconds'])}"
+        else:
+            outcome = f"failed: {record['reason']}"
+        if seconds_left is not None:
+            left = f"; about {duration(seconds_left)} left"
+        else:
+            left = ""
         line = clean(
             f"[{self.number}/{len(self.planned)}] {self.name}: {outcome}{left}"
         )

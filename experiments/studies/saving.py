@@ -62,8 +62,6 @@ def _plain(value: Any) -> Any:
     number = float(value)
     if math.isnan(number):
         return None
-    return (
-        int(number)
-        if number.is_integer() and not isinstance(value, float)
-        else float(f"{number:.6g}")
-    )
+    if number.is_integer() and not isinstance(value, float):
+        return int(number)
+    return float(f"{number:.6g}")

@@ -59,7 +59,8 @@ def colours(analysis: Analysis) -> dict[str, int]:
 
 def results(analysis: Analysis) -> Table:
     """Return every line: agreement, lead over the baseline, distance from the best, cost. Sections by labels."""
-    several, keys = len(analysis.sizes()) > 1, colours(analysis)
+    several = len(analysis.sizes()) > 1
+    keys = colours(analysis)
     gaps = [
         Column(f"− {analysis.config.baseline}", "+.2f"),
         Column("p", "p"),
@@ -214,7 +215,8 @@ def _by_seed(analysis: Analysis) -> Table:
 
 def show(analysis: Analysis) -> None:
     """Print the results, and the first notes and failures."""
-    out, table = table_console(), results(analysis)
+    out = table_console()
+    table = results(analysis)
     table.title = heading(analysis)
     table.show(out)
     failures = [f"{cell}: {reason}" for cell, reason in analysis.failures]

@@ -35,12 +35,15 @@ from judgesmith.programs.readings.kinds import SIGNAL
 #: A reading whose spread is below this share of its size is constant.
 FLAT = 1e-9
 #: As how many labelled rows experience counts for the spread of a reading, and for that of human scores.
-SPREAD_ROWS, SCORE_ROWS = 15.0, 3.0
+SPREAD_ROWS = 15.0
+SCORE_ROWS = 3.0
 #: Variance of the level of scores.
 LEVEL = 1.0
 #: Variance of what rows of one document have in common, and beside a strong judge, who sees what documents are about;
 #: where only rows of one document are compared, it may be large.
-DOCUMENT, DOCUMENT_BESIDE, WITHIN = 0.1, 0.2, 5.0
+DOCUMENT = 0.1
+DOCUMENT_BESIDE = 0.2
+WITHIN = 5.0
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,8 @@ def gaussian(
     shares = _shares(table.names, own, first)
     numbers, states = _blocks(table, experience)
     wanted, unit = target(scores, 2 * experience.points)
-    kernels, raters = _kernels(shares, numbers, states), same_rater(table.raters)
+    kernels = _kernels(shares, numbers, states)
+    raters = same_rater(table.raters)
     of_raters = OF_RATERS[:1] if raters is None else OF_RATERS
     tried = [
         (replace(sizes, raters=size, log_prior=sizes.log_prior + likely), rewarded)
@@ -249,11 +253,10 @@ def _blocks(
     for block, values in table.states.items():
         learnt = experience.states.get(block)
         unknown = np.zeros(values.shape[1])
-        spread, weight = (
-            (unknown, unknown)
-            if learnt is None
-            else map(np.array, (learnt.spreads, learnt.weights))
-        )
+        if learnt is None:
+            spread, weight = (unknown, unknown)
+        else:
+            spread, weight = map(np.array, (learnt.spreads, learnt.weights))
         states[block] = _Block.of(values.astype(np.float64), spread, weight)
     return numbers, states
 
@@ -293,7 +296,8 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
 
     Agreement is in both. The unit is the scores' spread, which few labels estimate together with the expected one.
     """
-    spread, rows = float(np.std(scores)), len(scores)
+    spread = float(np.std(scores))
+    rows = len(scores)
     prior_rows = SCORE_ROWS if expected > 0 else 0.0
     unit = float(
         np.sqrt((rows * spread**2 + prior_rows * expected**2) / (rows + prior_rows))
@@ -314,11 +318,10 @@ def _shares(
     Beside a strong own score, the first share goes to other judges, and the score with the first word has none.
     """
     is_own = np.array([name == own for name in names], bool)
-    stated = (
-        ~is_own & np.array([name.startswith(f"{SIGNAL}.") for name in names])
-        if first
-        else is_own
-    )
+    if first:
+        stated = ~is_own & np.array([name.startswith(f"{SIGNAL}.") for name in names])
+    else:
+        stated = is_own
     of_facts = ~is_own & np.array([name.startswith(FACTS) for name in names], bool)
     every = ~(is_own | stated | of_facts) if first else ~of_facts
     return (
@@ -379,8 +382,10 @@ def _fit(
         - 0.5 * float(rest @ dual)
         - float(np.log(np.diag(factor[0])).sum())
     )
-    left_out, variance = np.zeros(len(wanted)), np.zeros(len(wanted))
-    weights, scores = linear @ inverse, expected + linear @ dual
+    left_out = np.zeros(len(wanted))
+    variance = np.zeros(len(wanted))
+    weights = linear @ inverse
+    scores = expected + linear @ dual
     # What a fit without each group gives, from the whole one's inverse.
     for at in _by_size(groups):
         pairs = at[:, :, None], at[:, None, :]
@@ -394,7 +399,8 @@ def _fit(
 
 def _by_size(groups: Codes) -> list[NDArray[np.intp]]:
     """The rows of each group, groups of equally many rows together: shapes (groups, rows)."""
-    order, counts = np.argsort(groups, kind="stable"), np.bincount(groups)
+    order = np.argsort(groups, kind="stable")
+    counts = np.bincount(groups)
     first = np.cumsum(counts) - counts
     return [
         order[first[counts == size][:, None] + np.arange(size)]

@@ -63,7 +63,8 @@ def fit_decision(percents: ArrayLike, labels: Labels) -> Decision | None:
     midway = [(low + high) / 2 for low, high in itertools.pairwise(levels)]
     x = np.asarray(percents, float)
     usable = np.isfinite(x)
-    x, human = x[usable], places_of(labels)[usable]
+    x = x[usable]
+    human = places_of(labels)[usable]
     binary = labels.kind == "binary"
     if len(np.unique(human)) > 1 and np.ptp(x) > 0:
         midway = fitted_cuts(x, human, len(levels), binary)
@@ -76,7 +77,8 @@ def cheapest(
     decision: Decision, percents: ArrayLike, labels: Labels, missed: float
 ) -> Decision:
     """Return the decision with the cut whose mistakes on these rows cost least; of equally cheap ones the middle."""
-    x, failed = np.asarray(percents, float), places_of(labels) == 0
+    x = np.asarray(percents, float)
+    failed = places_of(labels) == 0
     values = np.unique(x[np.isfinite(x)])
     cuts = [0.0, *((values[1:] + values[:-1]) / 2), 100.000001]
     costs = [
@@ -103,7 +105,8 @@ def fitted_cuts(
     gaps = np.diff(values)
     if len(tried) > MOST_CUTS:
         places = np.unique(np.linspace(0, len(tried) - 1, MOST_CUTS).astype(int))
-        tried, gaps = tried[places], gaps[places]
+        tried = tried[places]
+        gaps = gaps[places]
 
     def agreement(cuts: list[float]) -> float:
         decided = np.searchsorted(np.array(cuts), x, side="right")
@@ -134,7 +137,9 @@ def fitted_cuts(
 
 #: What is assumed before the pairs are seen, so that pairs that are all ordered rightly do not give certainty: the
 #: width in raw percent, the share of ties, and how far off they may well be, as a factor's logarithm.
-WIDTH, TIE, SPREAD = 20.0, 0.3, 1.0
+WIDTH = 20.0
+TIE = 0.3
+SPREAD = 1.0
 
 
 def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
@@ -249,7 +254,8 @@ def fit_sureness(
     present = np.isfinite(percent) & np.isfinite(scores) & np.isfinite(human)
     if not present.any():
         return None
-    x, off = np.clip(percent[present], 0.0, 100.0), np.abs(scores - human)[present]
+    x = np.clip(percent[present], 0.0, 100.0)
+    off = np.abs(scores - human)[present]
     members = list(itertools.compress(groups, present))
     floor = LEAST * (scale.high - scale.low)
     knots, means = _expected(x, np.maximum(off, floor))
@@ -276,5 +282,6 @@ def _expected(x: Vector, off: Vector) -> tuple[Vector, Vector]:
     sums = np.array([off[part].sum() for part in parts])
     rows = np.array([len(part) for part in parts], dtype=float)
     centres, same = np.unique(centres, return_inverse=True)
-    sums, rows = np.bincount(same, sums), np.bincount(same, rows)
+    sums = np.bincount(same, sums)
+    rows = np.bincount(same, rows)
     return centres, (sums + PRIOR_ROWS * off.mean()) / (rows + PRIOR_ROWS)

@@ -27,12 +27,14 @@ from judgesmith.programs.refining import HeadFit
 from judgesmith.trajectories.value import judged_in
 
 #: Q that the own score has to gain to be asked for, and what chance adds to that with one label (with n: by √n).
-WORTH_A_CALL, CHANCE = 0.05, 0.5
+WORTH_A_CALL = 0.05
+CHANCE = 0.5
 
 
 #: The share of paired resamples in which a mixture has to be ahead of a strong judge's own score, by the number of rows
 #: from which on that is enough; and in which a weak one's has to be ahead of a mixture to stand alone.
-SURE, SURE_OF_WEAK = {16: 0.8, 0: 0.95}, 0.98
+SURE = {16: 0.8, 0: 0.95}
+SURE_OF_WEAK = 0.98
 ROUNDS = 500
 
 
@@ -77,7 +79,8 @@ def nested(
     the mean label without a fold, which is low where the fold's labels are high, would look like scores that are wrong
     on purpose, and heads that spread widely by chance would count for more.
     """
-    result, spreads = np.zeros(len(table)), []
+    result = np.zeros(len(table))
+    spreads = []
     for rows in folds(table.groups, seed=seed + 1):
         rest = np.setdiff1d(np.arange(len(table)), rows)
         head = fit(table.rows(rest), scores[rest])
@@ -117,11 +120,9 @@ def weigh(
         gaussian(part, scores, experience, own=own, within=within) for part in tables
     )
     gain = agreement(every.left_out, scores) - agreement(free.left_out, scores)
-    return (
-        every
-        if gain > WORTH_A_CALL + CHANCE / len(table) ** 0.5 or not tables[1].names
-        else free
-    )
+    if gain > WORTH_A_CALL + CHANCE / len(table) ** 0.5 or not tables[1].names:
+        return every
+    return free
 
 
 def without_own(table: Readings) -> Readings:

@@ -52,7 +52,8 @@ from judgesmith.signatures.values import Item, Verdict
 #: In units of the columns' mean sum of squares; of equally good ones the strongest is taken.
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 #: With fewer groups or scored rows ridge weights say nothing.
-FEWEST_GROUPS, FEWEST_ROWS = 5, 10
+FEWEST_GROUPS = 5
+FEWEST_ROWS = 10
 
 
 @contextmanager
@@ -89,7 +90,8 @@ def fit_weights(
     """
     usable = np.isfinite(scores).any(axis=1)
     count = scores.shape[1]
-    x, y = scores[usable], human[usable]
+    x = scores[usable]
+    y = human[usable]
     if not len(y):
         return None
     x = np.where(np.isfinite(x), x, np.nanmean(x, axis=1)[:, None])
@@ -107,10 +109,8 @@ def fit_weights(
     wanted = y - (np.bincount(place, y) / sizes)[place]
     # |x w - y|² + λ |w|² is an ordinary least squares problem with rows √λ·I that ought to be 0
     strength = penalty * float((centred**2).sum()) / count
-    centred, wanted = (
-        np.vstack([centred, math.sqrt(strength) * np.eye(count)]),
-        np.append(wanted, np.zeros(count)),
-    )
+    centred = np.vstack([centred, math.sqrt(strength) * np.eye(count)])
+    wanted = np.append(wanted, np.zeros(count))
     weights: Vector = scipy.optimize.nnls(centred, wanted)[0]
     return weights if weights.sum() > 1e-9 else None
 
@@ -134,9 +134,9 @@ def ridge_weights(
         )
 
     usable = np.asarray(np.isfinite(scores).any(axis=1))
-    rows, count = (
-        int(usable.sum()),
-        len({g for g, ok in zip(training.groups, usable.tolist(), strict=True) if ok}),
+    rows = int(usable.sum())
+    count = len(
+        {g for g, ok in zip(training.groups, usable.tolist(), strict=True) if ok}
     )
     if rows < FEWEST_ROWS or count < FEWEST_GROUPS:
         return stays(f"{rows} rows of {count} documents are too few to fit weights to")
@@ -183,7 +183,8 @@ def ridge_out_of_fold(
         weights, _, share = _ridge(
             training.part(folds != fold), scores[folds != fold], own=own
         )
-        predicted, out = weighted_mean(scores, weights), folds == fold
+        predicted = weighted_mean(scores, weights)
+        out = folds == fold
         alone[out] = _standardised(predicted)[out]
         mixed[out] = _standardised(share * training.percents + (1 - share) * predicted)[
             out
@@ -201,19 +202,19 @@ def _ridge(
     folds = training.folds()
     tried = np.full((len(PENALTIES), len(scores)), math.nan)
     for fold in np.unique(folds):
-        rest, out = training.part(folds != fold), folds == fold
+        rest = training.part(folds != fold)
+        out = folds == fold
         for number, penalty in enumerate(PENALTIES):
             weights = _shares(rest, scores[folds != fold], penalty)
             tried[number, out] = _standardised(weighted_mean(scores, weights))[out]
     penalty = PENALTIES[
         int(np.argmax([round(training.value(percents), 9) for percents in tried]))
     ]
-    weights, share = _shares(training, scores, penalty), 0.0
+    weights = _shares(training, scores, penalty)
+    share = 0.0
     if own:
-        fitted, judged = (
-            _spread(weighted_mean(scores, weights)),
-            _spread(training.percents),
-        )
+        fitted = _spread(weighted_mean(scores, weights))
+        judged = _spread(training.percents)
         share = fitted / (fitted + judged) if fitted + judged > 0 else 0.5
     return weights, penalty, share
 
@@ -341,7 +342,8 @@ class Training:
         strong: bool,
     ) -> HeadFit:
         """Fit a head to the labelled rows, and compare it with the own score on rows that it did without."""
-        rows, within = self.part(readable), self.objective.within
+        rows = self.part(readable)
+        within = self.objective.within
         fit = fit_head(
             replace(table, raters=raters(rows.examples)),
             rows.human,

@@ -187,7 +187,8 @@ class SearchContext:
         """Return the rows of the pool in the forms of a candidate's demonstrations, to stand in for left-out ones."""
         if not proposal.picked:
             return []
-        judge, forms = proposal.program, set[tuple[bool, bool]]()
+        judge = proposal.program
+        forms = set[tuple[bool, bool]]()
         for predictor in judge.method.taught():
             for demo in predictor.demos:
                 forms.add((bool(demo.get("augmented")), bool(demo.get("gold"))))
@@ -336,12 +337,10 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     def for_run(self, *, objective: Objective, seed: int, progress: Progress) -> Self:
         """Return a copy with the objective, seed and progress of a whole run; this one stays unchanged."""
         search = copy.copy(self)
-        search.objective, search.seed, search.progress, search.record = (
-            objective,
-            seed,
-            progress,
-            None,
-        )
+        search.objective = objective
+        search.seed = seed
+        search.progress = progress
+        search.record = None
         return search
 
     # -- what a search says of itself
@@ -476,7 +475,9 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
                 self.score(proposal.program, context.rows, proposal.name),
             )
             return
-        count, verdicts, dropped = len(context.rows), dict[int, Verdict](), None
+        count = len(context.rows)
+        verdicts = dict[int, Verdict]()
+        dropped = None
         finished = _finished(context.tried)
         leader = finished[_contest(finished).best(_values(finished))]
         for block in blocks(context.rows, self.objective, self.seed):
@@ -494,11 +495,10 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
                     self._consider(context, proposal, *_raced(verdicts), dropped)
                 raise
             verdicts |= zip(block.tolist(), scored.verdicts, strict=True)
-            dropped = (
-                None
-                if len(verdicts) == count
-                else self._hopeless(leader, *_raced(verdicts), context.rows)
-            )
+            if len(verdicts) == count:
+                dropped = None
+            else:
+                dropped = self._hopeless(leader, *_raced(verdicts), context.rows)
             if dropped:
                 self._consider(context, proposal, *_raced(verdicts), dropped)
                 return
@@ -511,15 +511,16 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         where = f"after {len(judged)} of {len(rows)} rows"
         if scored.failed > self.max_failed * len(rows):
             return f"{where}: {scored.failed} rows failed already"
-        some, best = [rows[i] for i in judged.tolist()], leader.scored.percents[judged]
+        some = [rows[i] for i in judged.tolist()]
+        best = leader.scored.percents[judged]
         likely = chance(
             scored.percents, best, some, len(rows), self.objective, self.seed
         )
-        return (
-            f"{where}: a chance of {likely:.0%} of reaching {leader.candidate.name}"
-            if likely < CHANCE
-            else None
-        )
+        if likely < CHANCE:
+            return (
+                f"{where}: a chance of {likely:.0%} of reaching {leader.candidate.name}"
+            )
+        return None
 
     def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         """Score rows by a candidate, each without its own group in the prompt.
@@ -562,16 +563,16 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         judged: Rows | None = None,
         dropped: str | None = None,
     ) -> None:
-        rows = (
-            context.rows
-            if judged is None
-            else [context.rows[i] for i in judged.tolist()]
-        )
+        if judged is None:
+            rows = context.rows
+        else:
+            rows = [context.rows[i] for i in judged.tolist()]
         reached = agreement(
             scored.percents, rows, objective=self.objective, seed=self.seed, rounds=500
         )
         unfit_ = unfit(scored, reached, self.max_failed)
-        demos, count = len(proposal.picked), len(scored.percents)
+        demos = len(proposal.picked)
+        count = len(scored.percents)
         candidate = Candidate(
             proposal.name,
             proposal.kind,
@@ -601,7 +602,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         and its K-th root for K, so that with nothing to be found the best of them stays below with about that chance.
         """
         finished = _finished(tried)
-        contest, values = _contest(finished), _values(finished)
+        contest = _contest(finished)
+        values = _values(finished)
         bar = self.sure ** (1 / max(1, len(tried) - 1))
 
         def beats(one: int, other: int) -> bool:
@@ -617,11 +619,10 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         )
         if chosen is best:
             return best, None
-        needs = (
-            "needs fewer demonstrations"
-            if chosen.candidate.demos < best.candidate.demos
-            else "is simpler"
-        )
+        if chosen.candidate.demos < best.candidate.demos:
+            needs = "needs fewer demonstrations"
+        else:
+            needs = "is simpler"
         return chosen, (
             f"{best.candidate.name} had the highest {self.objective.label} ({best.candidate.agreement.value:.2f}) but "
             f"did not clearly beat {chosen.candidate.name} ({chosen.candidate.agreement.value:.2f}), which {needs}"
@@ -656,7 +657,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             rows: All rows.
             inside: The numbers of the rows that choose.
         """
-        finished, rest = _finished(record.tried), [rows[i] for i in inside.tolist()]
+        finished = _finished(record.tried)
+        rest = [rows[i] for i in inside.tolist()]
         parts = [self._part(trial, inside, rest) for trial in finished]
         chosen, _ = self.choose(parts, rest)
         for trial, part in zip(finished, parts, strict=True):
@@ -762,7 +764,8 @@ class Demonstrations:
 
         Of answers, these are the ones closest to the human score, after a monotone fit of the answers to the scores.
         """
-        pool, answers = self.context.pool, self.answers
+        pool = self.context.pool
+        answers = self.answers
         if kind == "labels" or answers is None:
             return np.arange(len(pool))
         percents = np.array([v.percent for v in answers], float)
@@ -794,11 +797,10 @@ class Demonstrations:
         judge = without_demos(base)
         every = [kinds] * len(picked) if isinstance(kinds, str) else kinds
         for index, kind in zip(picked, every, strict=True):
-            verdict = (
-                None
-                if kind == "labels" or self.answers is None
-                else self.answers[index]
-            )
+            if kind == "labels" or self.answers is None:
+                verdict = None
+            else:
+                verdict = self.answers[index]
             teach(
                 judge.method,
                 demonstration(

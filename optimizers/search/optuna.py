@@ -96,11 +96,10 @@ class OptunaSearch(DemonstrationSearch):
     def calls_per_row(self, judge: Judge) -> int:
         """Return the calls for one output in the dearest variant that may be tried."""
         method = judge.method
-        most = (
-            method.choices(variants=self.variants).most_calls_per_row()
-            if isinstance(method, HasChoices)
-            else 0
-        )
+        if isinstance(method, HasChoices):
+            most = method.choices(variants=self.variants).most_calls_per_row()
+        else:
+            most = 0
         return most or judge.method.cost().calls_per_row
 
     # -- the study
@@ -125,7 +124,8 @@ class OptunaSearch(DemonstrationSearch):
             for number in range(self.trials + 1):
                 trial = self.study.ask()
                 proposal = self._proposal(trial, number, context)
-                key, before = _key(proposal.program), len(context.tried)
+                key = _key(proposal.program)
+                before = len(context.tried)
                 try:
                     if key not in judged:
                         self.judge(context, proposal)
@@ -170,7 +170,8 @@ class OptunaSearch(DemonstrationSearch):
         A place in its stratum is a number, since neighbours in the order of the scores show the model nearly the same.
         """
         order = sorted(allowed.tolist(), key=lambda i: (pool[i].score, i))
-        picked, groups = list[int](), set[str]()
+        picked = list[int]()
+        groups = set[str]()
         for slot, stratum in enumerate(np.array_split(np.array(order, int), size)):
             place = trial.suggest_float(f"place {slot + 1}", 0.0, 1.0)
             free = [i for i in stratum.tolist() if pool[i].group not in groups]
@@ -189,11 +190,9 @@ class OptunaSearch(DemonstrationSearch):
     def _space(self, base: Judge) -> list[Choice]:
         """Return the choices beside demonstrations, each with the judge's own value first."""
         method = base.method
-        return (
-            method.choices(variants=self.variants).space()
-            if isinstance(method, HasChoices)
-            else []
-        )
+        if isinstance(method, HasChoices):
+            return method.choices(variants=self.variants).space()
+        return []
 
     def _formed(self, trial: BaseTrial, base: Judge) -> tuple[Judge, dict[str, Any]]:
         """The judge with what a trial changes of it beside its demonstrations, and what that is."""
@@ -208,11 +207,12 @@ class OptunaSearch(DemonstrationSearch):
             if choices[choice.name] != choice.values[0]:
                 form[choice.name] = choices[choice.name]
         method = base.method
-        program = (
-            base.with_(method=method.choices(variants=self.variants).chosen(choices))
-            if isinstance(method, HasChoices)
-            else base.with_()
-        )
+        if isinstance(method, HasChoices):
+            program = base.with_(
+                method=method.choices(variants=self.variants).chosen(choices)
+            )
+        else:
+            program = base.with_()
         names = [c.name for c in program.method.knowledge.criteria]
         if len(names) < len(base.method.knowledge.criteria):
             form = {
@@ -233,11 +233,10 @@ def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None
         study.tell(trial, state=TrialState.FAIL)
         return
     candidate = tried.candidate
-    value = (
-        candidate.agreement.value
-        if candidate.disqualified is None
-        else candidate.agreement.by.worst
-    )
+    if candidate.disqualified is None:
+        value = candidate.agreement.value
+    else:
+        value = candidate.agreement.by.worst
     trial.set_user_attr("candidate", candidate.name)
     if candidate.dropped is None:
         study.tell(trial, value)
@@ -248,6 +247,7 @@ def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None
 
 def _key(program: Judge) -> bytes:
     """Return a digest of everything that a candidate's prompts show; equal candidates share it."""
-    method, demos = program.method, [p.demos for p in program.predictors()]
+    method = program.method
+    demos = [p.demos for p in program.predictors()]
     shown = [method.saved_options(), method.knowledge.dump_state(), demos]
     return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS, default=str)

@@ -284,9 +284,12 @@ class GEPASearch(DemonstrationSearch):
 
     def _propose(self, program: JudgeProgram, desk: Desk) -> None:
         """Run DSPy's optimizer."""
-        pool, rows = desk.pool, desk.rows
-        batch, most = min(REFLECTED, len(pool)), (self.evaluations() - 1) * len(rows)
-        rounds, most_rounds = 0, 2 * int(self.candidates)
+        pool = desk.pool
+        rows = desk.rows
+        batch = min(REFLECTED, len(pool))
+        most = (self.evaluations() - 1) * len(rows)
+        rounds = 0
+        most_rounds = 2 * int(self.candidates)
 
         def enough(state: Any) -> bool:
             nonlocal rounds

@@ -23,8 +23,10 @@ Rows = NDArray[np.intp]
 #: A candidate is dropped when it would reach the best so far in a smaller share of the resamples.
 CHANCE = 0.15
 #: The shares of rows after which candidates are compared, and how many rows the first block has at least.
-SHARES, LEAST = (0.25, 0.5, 0.75), 10
-ROUNDS, FEWEST_GROUPS = 300, 5
+SHARES = (0.25, 0.5, 0.75)
+LEAST = 10
+ROUNDS = 300
+FEWEST_GROUPS = 5
 
 
 def blocks(
@@ -34,7 +36,8 @@ def blocks(
 
     Rows are spread where the objective is made of rows, else the whole documents (groups) that it is made of.
     """
-    rng, human = np.random.default_rng([seed, 41]), humans(examples)
+    rng = np.random.default_rng([seed, 41])
+    human = humans(examples)
     units: dict[Any, list[int]] = {}
     for i, name in enumerate(groups(examples)):
         units.setdefault(i if objective.of_rows else name, []).append(i)

@@ -181,7 +181,8 @@ class Table:
         self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None
     ) -> Any:
         """Return a row's score; of a teacher's answer, which has a trace, whether it may be shown."""
-        given, row = self.search.metric, example.row
+        given = self.search.metric
+        row = example.row
         if trace is not None:
             if prediction.failure:
                 return False
@@ -195,7 +196,8 @@ class Table:
         return self._given(rated, prediction)
 
     def _taught_well(self, row: int) -> Any:
-        example, prediction = self.context.pool[row], as_prediction(self.answers[row])
+        example = self.context.pool[row]
+        prediction = as_prediction(self.answers[row])
         taught = self.context.base.method.taught()
         trace = [(predictor, example.inputs(), prediction) for predictor in taught]
         return self._given(example, prediction, trace)
@@ -294,8 +296,10 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             options.setdefault("objective", metric.by)
             metric = None
         super().__init__(**options)
-        self.metric, self.metric_threshold = metric, metric_threshold
-        self.num_threads, self.max_errors = num_threads, max_errors
+        self.metric = metric
+        self.metric_threshold = metric_threshold
+        self.num_threads = num_threads
+        self.max_errors = max_errors
         self.teacher_settings = teacher_settings or {}
         self._restrict: set[int] | None = None
         self._labeled_sample = True
@@ -341,7 +345,8 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
                 "metric=js.Agreement(score_of='score') and a valset of other documents"
             )
         self._restrict = None if restrict is None else {*restrict, -3}
-        self._labeled_sample, self._best = labeled_sample, None
+        self._labeled_sample = labeled_sample
+        self._best = None
         if teacher is None and "lm" in self.teacher_settings:
             teacher = language_model(self.teacher_settings["lm"])
         return super().compile(
@@ -372,7 +377,8 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             found = self._run(table, size, numbers, order)
             score = found.candidate_programs[0]["score"]
             if score > highest:
-                best, highest = found, score
+                best = found
+                highest = score
             if self.stop_at_score is not None and score >= self.stop_at_score:
                 break
         if self.metric is not None and best is not None:

@@ -266,7 +266,8 @@ class Programs(Desk):
 
     def verdict(self, judge: Judge, row: int) -> Verdict:
         """Return a program's verdict on a row, traced if DSPy bootstraps; all rows are judged at its first one."""
-        context, count = self.context, len(self.context.rows)
+        context = self.context
+        count = len(self.context.rows)
         trace = dspy.settings.trace
         if trace is not None and trace is not main_thread_config["trace"]:
             self._pay(1)
@@ -287,7 +288,8 @@ class Programs(Desk):
 
     def _tried(self, judge: Judge) -> Trial:
         """The program as a candidate of the search. Raises Ended."""
-        context, before = self.context, len(self.context.tried)
+        context = self.context
+        before = len(self.context.tried)
         changed: dict[str, str] = {}
         shown: list[Any] = []
         for name, predictor in taught_of(judge):
@@ -395,7 +397,8 @@ class DSPySearch(DemonstrationSearch):
 
     def _propose(self, program: JudgeProgram, desk: Programs) -> Any:
         """Run DSPy's optimizer with the options that were given, and else DSPy's defaults."""
-        rows, chosen = desk.rows, dict(self._chosen())
+        rows = desk.rows
+        chosen = dict(self._chosen())
         own = {
             "metric": desk.metric(),
             "num_threads": 1,

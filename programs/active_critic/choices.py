@@ -39,7 +39,8 @@ class CriticChoices(Generic[Critic]):
 
     def space(self) -> list[Choice]:
         """Return the choices: variant, task and criteria in the prompt or not, and which of the criteria."""
-        options, knowledge = self._critic.options, self._critic.knowledge
+        options = self._critic.options
+        knowledge = self._critic.knowledge
         space = list[Choice]()
         # Without a task and criteria the variants have one prompt.
         tried = [self._own, *(self._others if knowledge.criteria else [])]

@@ -233,11 +233,9 @@ class ActiveCritic(Method):
 
     def dearer(self) -> dict[str, Any]:
         """Return the fine variant if none was chosen; see `capabilities.HasForms`."""
-        return (
-            {"variant": "fine"}
-            if self.options.variant == "auto" and self.options.use_criteria
-            else {}
-        )
+        if self.options.variant == "auto" and self.options.use_criteria:
+            return {"variant": "fine"}
+        return {}
 
     def without_inferred(self) -> Self | None:
         """Return a copy of a coarse judge whose prompts leave out task and criteria; None if they do not show both."""
@@ -254,11 +252,9 @@ class ActiveCritic(Method):
 
     def refiners(self) -> list[Refiner]:
         """Return the fit of the criteria's weights, for a fine judge without any."""
-        return (
-            [self._weigh_criteria]
-            if self.options.variant == "fine" and self.combination is None
-            else []
-        )
+        if self.options.variant == "fine" and self.combination is None:
+            return [self._weigh_criteria]
+        return []
 
     def _weigh_criteria(self, rows: TrainingRows) -> Refinement:
         """Weights for the criteria, in OS-E's place or beside it."""

@@ -196,7 +196,8 @@ class Combination(Options):
         A criterion without a score leaves its weight to the others, as in a plain mean. NaN if none with a weight has a
         score, or if OS-E's has a weight and is NaN: half of a fitted rule is another rule.
         """
-        weights, percents = list[float](), list[float]()
+        weights = list[float]()
+        percents = list[float]()
         for name, weight in self.criteria.items():
             if weight > 0 and name in scores and not math.isnan(scores[name].score):
                 weights.append(weight)

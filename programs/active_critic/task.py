@@ -33,7 +33,8 @@ from judgesmith.signatures.task import (
 from judgesmith.signatures.values import Criterion, Usage
 from judgesmith.tables import shortened
 
-FEWEST, MOST = 4, 10
+FEWEST = 4
+MOST = 10
 
 
 class TaskKnowledge(Parameter):  # type: ignore[misc]
@@ -259,20 +260,20 @@ class _Reading:
         progress: Callable[[str], None] | None,
         described: bool,
     ) -> None:
-        self.steps, self.lm, self.progress, self.described = (
-            inference,
-            lm,
-            progress,
-            described,
-        )
-        self.usage, self.notes = Usage(), list[str]()
+        self.steps = inference
+        self.lm = lm
+        self.progress = progress
+        self.described = described
+        self.usage = Usage()
+        self.notes = list[str]()
         self.observations: list[str] = []
         self.written_from = (
             0  # how many of them the last description and criteria rest on
         )
         self.descriptions: list[str] = []
         self.sets: list[list[Drawn]] = []
-        self.batches, self.complete = 0, False
+        self.batches = 0
+        self.complete = False
         self.comments: list[Comment] = []  # numbered from 1
         self.listed = self.made_up = (
             0  # comments that criteria were asked for; those cited that are not there
@@ -296,10 +297,8 @@ class _Reading:
         """Add the observations of one mini-batch."""
         self.batches += 1
         self.comments += comments
-        seen, title = (
-            "\n".join(self.observations),
-            f"reading examples, batch {self.batches}",
-        )
+        seen = "\n".join(self.observations)
+        title = f"reading examples, batch {self.batches}"
         new = await self.ask(
             self.steps.observe, title, earlier_observations=seen, examples=batch
         )
@@ -317,7 +316,8 @@ class _Reading:
         if self.written_from == len(self.observations) and not new:
             return
         self.written_from = len(self.observations)
-        steps, where = self.steps, f"batch {self.batches}"
+        steps = self.steps
+        where = f"batch {self.batches}"
         seen = "\n".join(self.observations)
         earlier = self.descriptions[-1] if self.descriptions else ""
         description = None
@@ -374,7 +374,8 @@ class _Reading:
 
     def drawn_from(self, criterion: Drawn) -> tuple[Comment, ...]:
         """The comments that a criterion comes from: what merging said, and what was said of that name before."""
-        numbers, name = set(criterion.comments), criterion.name.casefold()
+        numbers = set(criterion.comments)
+        name = criterion.name.casefold()
         for proposed in chain.from_iterable(self.sets):
             if proposed.name.casefold() == name:
                 numbers.update(proposed.comments)
@@ -408,11 +409,9 @@ class _Reading:
 
 
 def _in_brackets(criterion: Drawn) -> str:
-    return (
-        f" (comments {', '.join(map(str, criterion.comments))})"
-        if criterion.comments
-        else ""
-    )
+    if criterion.comments:
+        return f" (comments {', '.join(map(str, criterion.comments))})"
+    return ""
 
 
 def _listed(criteria: Sequence[Drawn]) -> str:
@@ -423,7 +422,8 @@ def _listed(criteria: Sequence[Drawn]) -> str:
 def _merged(answer: list[Drawn] | None, sets: Sequence[Sequence[Drawn]]) -> list[Drawn]:
     """The model's merged list, filled up to the fewest allowed with the criteria most sets agree on."""
     merged = {criterion.name.casefold(): criterion for criterion in answer or ()}
-    votes, first = Counter[str](), dict[str, Drawn]()
+    votes = Counter[str]()
+    first = dict[str, Drawn]()
     for criterion in chain.from_iterable(sets):
         name = criterion.name.casefold()
         votes[name] += 1

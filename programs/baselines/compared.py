@@ -63,7 +63,8 @@ class ComparedMetric(Metric):
             OptionError: For a row without a text `output`.
         """
         self.ready()
-        needs, coming = self.needs(), iter(rows)
+        needs = self.needs()
+        coming = iter(rows)
         while some := list(islice(coming, self.at_once)):
             batch = []
             for row in some:
@@ -127,11 +128,10 @@ class PairMetric(ComparedMetric):
 
 def _texts(row: Any, need: str) -> list[str]:
     """All references of a row, or its source. Blank ones are left out."""
-    sources = (
-        cell(row, "source")
-        if need == "source"
-        else cell(row, "references") or cell(row, "reference")
-    )
+    if need == "source":
+        sources = cell(row, "source")
+    else:
+        sources = cell(row, "references") or cell(row, "reference")
     return [
         _clean(text)
         for text in ([sources] if isinstance(sources, str) else sources or ())

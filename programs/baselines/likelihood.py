@@ -112,7 +112,8 @@ class GptScore(PairMetric):
 
     def partly(self, output: str, others: Sequence[str]) -> dict[str, float]:
         """Return the share of the other text that fits the model's context."""
-        against, context = str(self.chosen.against), self._reader.ability.context  # type: ignore[attr-defined]
+        against = str(self.chosen.against)  # type: ignore[attr-defined]
+        context = self._reader.ability.context
         if not output or not context:
             return {}
         share = min(

@@ -97,10 +97,12 @@ def reference_metric(name: str) -> Metric:
     for text in _OPTION.split(value):
         option, equals, stated = (piece.strip() for piece in text.partition("="))
         if not equals or (option not in fields and not chosen):
-            option, stated = first, text.strip()
-        chosen[option] = (
-            parts.from_text(fields[option], stated) if option in fields else stated
-        )
+            option = first
+            stated = text.strip()
+        if option in fields:
+            chosen[option] = parts.from_text(fields[option], stated)
+        else:
+            chosen[option] = stated
     return part(**chosen)
 
 

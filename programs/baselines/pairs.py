@@ -148,7 +148,9 @@ class _Ranking:
         beam: int,
         margin: float,
     ) -> None:
-        self._compare, self._beam, self._margin = compare, beam, margin
+        self._compare = compare
+        self._beam = beam
+        self._margin = margin
         self.compared: dict[tuple[int, int], Comparison] = {}
         self.failed: dict[int, str] = {}
         self.usage: dict[int, Usage] = {}
@@ -185,7 +187,8 @@ class _Ranking:
 
     async def _prefer(self, a: int, b: int) -> float:
         # Always asked the same way round: which run an output comes from must not matter.
-        first, second = min(a, b), max(a, b)
+        first = min(a, b)
+        second = max(a, b)
         if (first, second) not in self.compared:
             try:
                 compared = await self._compare(first, second)
@@ -249,10 +252,12 @@ class PairS(Comparing):
         m·(m − 1)/2. Larger documents may need more a row.
         """
         m = USUAL_OUTPUTS
-        greedy, all_pairs = math.ceil(math.log2(m)), math.ceil((m - 1) / 2)
-        comparisons = (
-            greedy if self.options.beam == 1 or self.options.margin == 0 else all_pairs
-        )
+        greedy = math.ceil(math.log2(m))
+        all_pairs = math.ceil((m - 1) / 2)
+        if self.options.beam == 1 or self.options.margin == 0:
+            comparisons = greedy
+        else:
+            comparisons = all_pairs
         return Cost(comparisons * self.calls_a_comparison())
 
     def no_bootstrap(self) -> str:
@@ -302,15 +307,15 @@ class PairS(Comparing):
         cautions = self._notes(ranking, len(order))
         verdicts = []
         for output in range(outputs):
-            usage, raw = ranking.usage.get(output, Usage()), ranking.raw.get(output, ())
+            usage = ranking.usage.get(output, Usage())
+            raw = ranking.raw.get(output, ())
             if output in ranking.failed:
                 reason = f"a comparison with another output of its document failed: {ranking.failed[output]}"
             elif len(order) < 2:
-                reason = (
-                    NO_OTHERS
-                    if outputs < 2
-                    else "the other outputs of its document could not be compared"
-                )
+                if outputs < 2:
+                    reason = NO_OTHERS
+                else:
+                    reason = "the other outputs of its document could not be compared"
             else:
                 place = order.index(output)
                 own = [

@@ -49,12 +49,14 @@ def _of_grams(
     wanted = sum(references, Counter[tuple[str, ...]]())
     source_grams = _times(source, len(references))
     output_grams = _times(output, len(references))
-    retained, keepable = source_grams & output_grams, source_grams & wanted
+    retained = source_grams & output_grams
+    keepable = source_grams & wanted
     rightly = retained & wanted
     keep = _f1(_shares(rightly, retained), _shares(rightly, keepable))
     deleted = source_grams - output_grams
     delete = _shares(deleted - wanted, deleted)
-    added, addable = output.keys() - source.keys(), wanted.keys() - source.keys()
+    added = output.keys() - source.keys()
+    addable = wanted.keys() - source.keys()
     well = len(added & addable)
     add = _f1(
         well / len(added) if added else 0.0, well / len(addable) if addable else 0.0
@@ -68,9 +70,9 @@ def _times(grams: Counter[tuple[str, ...]], number: int) -> Counter[tuple[str, .
 
 def _shares(good: Counter[tuple[str, ...]], every: Counter[tuple[str, ...]]) -> float:
     """The mean share of each n-gram's count that is good; 0 where there is none."""
-    return (
-        sum(n / every[gram] for gram, n in good.items()) / len(every) if every else 0.0
-    )
+    if every:
+        return sum(n / every[gram] for gram, n in good.items()) / len(every)
+    return 0.0
 
 
 def _f1(precision: float, recall: float) -> float:

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
-from operator import attrgetter
 from typing import Any, Literal, TypeVar, Unpack, cast
 
 import dspy
@@ -303,9 +302,9 @@ class ComparisonLayout(Layout):
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
         """Return the score of an example; None without one."""
-        return (
-            None if demo.get("score") is None else f"Score: {demo['score']:.0f} of 100"
-        )
+        if demo.get("score") is None:
+            return None
+        return f"Score: {demo['score']:.0f} of 100"
 
     def whole(self, inputs: Mapping[str, Any]) -> str:
         """Return nothing: the question stands last, and its answer is one word."""
@@ -324,8 +323,10 @@ class ComparisonLayout(Layout):
         if inputs.get("word"):
             # The tokens of the only answer, each after those before it.
             return Read({"probability": _probability(reply)})
-        text, stated = reply.text, said_word(reply.text, self.words)
-        choices, excerpt = ", ".join(self.words), " ".join(text.split())[:120]
+        text = reply.text
+        stated = said_word(reply.text, self.words)
+        choices = ", ".join(self.words)
+        excerpt = " ".join(text.split())[:120]
         if stated is None and is_listed(text, self.words):
             return Read({}, problem=f"several of {choices} in the answer: {excerpt!r}")
         plain = text.strip().rstrip(".").lower()
@@ -366,11 +367,9 @@ class ComparisonPredict(JudgePredict):
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the demonstrations without those that show either of the compared outputs."""
-        other, judged, order = (
-            inputs.get("other") or "",
-            inputs.get("output") or "",
-            inputs.get("order"),
-        )
+        other = inputs.get("other") or ""
+        judged = inputs.get("output") or ""
+        order = inputs.get("order")
         apart = [
             demo
             for demo in super().demos_for(inputs)
@@ -506,10 +505,8 @@ class PairwiseComparer(Evaluator):
         Raises:
             CallError: If no answer could be read.
         """
-        item, model = (
-            Item(output, source, context, None, call.get("group")),
-            called(call.get("lm") or self.predict.lm),
-        )
+        item = Item(output, source, context, None, call.get("group"))
+        model = called(call.get("lm") or self.predict.lm)
         orders: list[Order] = (
             ["other-first", "output-first"] if self.order == "both" else [self.order]
         )
@@ -525,11 +522,12 @@ class PairwiseComparer(Evaluator):
                 ):  # the other one was asked about
                     answer = replace(answer, better=answer.worse, worse=answer.better)
                 comparisons.append(answer)
-        compared = (
-            _mean(comparisons, len({answer.word for answer in comparisons}) > 1)
-            if len(comparisons) > 1
-            else comparisons[0]
-        )
+        if len(comparisons) > 1:
+            compared = _mean(
+                comparisons, len({answer.word for answer in comparisons}) > 1
+            )
+        else:
+            compared = comparisons[0]
         shown = {
             field: getattr(compared, field)
             for field in ("better", "worse", "similar", "word", "notes")
@@ -560,7 +558,8 @@ class PairwiseComparer(Evaluator):
     async def _read(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
         """By the probabilities of whole words: the model is held to each that is several tokens, in a further call."""
         answer = await self.predict.ask(lm, inputs)
-        compared, words = _compared([answer]), WORDS[self.form]
+        compared = _compared([answer])
+        words = WORDS[self.form]
         if "whole" not in answer.read.values:
             return compared
         odds = [*answer.read.values["whole"]]
@@ -658,14 +657,14 @@ class Comparing(OneAspect):
 
     def prompt_words(self) -> dict[str, Any]:
         """Task and aspect for the prompt. `knowledge` may have been changed since this judge was made."""
-        definition = (
-            self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
-        )
-        described = (
-            f"{self.options.aspect}: {definition}"
-            if definition
-            else self.options.aspect
-        )
+        if self.knowledge.criteria:
+            definition = self.knowledge.criteria[0].definition
+        else:
+            definition = ""
+        if definition:
+            described = f"{self.options.aspect}: {definition}"
+        else:
+            described = self.options.aspect
         return {
             "task": self.knowledge.description,
             "aspect": described,
@@ -691,11 +690,12 @@ class Comparing(OneAspect):
         counted = self.comparer.counted
         if number := counted or self.comparer.samples:
             lacks = self.options.reading != "samples" and not counted
-            why = (
-                "; the judge was made for log-probabilities, which this model lacks"
-                if lacks
-                else ""
-            )
+            if lacks:
+                why = (
+                    "; the judge was made for log-probabilities, which this model lacks"
+                )
+            else:
+                why = ""
             notes.append(
                 f"{'' if counted else 'not '}from log-probabilities: {number} answers drawn a comparison at "
                 f"temperature {self.options.temperature:g}{why}"
@@ -742,15 +742,15 @@ def _mean(parts: Sequence[Comparison], flipped: bool | None = None) -> Compariso
     notes = chain.from_iterable(part.notes for part in parts)
     usage, raw = spent(parts)
     return Comparison(
-        sum(map(attrgetter("better"), parts)) / count,
-        sum(map(attrgetter("worse"), parts)) / count,
-        sum(map(attrgetter("similar"), parts)) / count,
+        sum(part.better for part in parts) / count,
+        sum(part.worse for part in parts) / count,
+        sum(part.similar for part in parts) / count,
         min(shares, default=math.nan),
-        sum(map(attrgetter("answers"), parts)),
+        sum(part.answers for part in parts),
         flipped,
         usage,
         raw,
-        any(map(attrgetter("repaired"), parts)),
+        any(part.repaired for part in parts),
         tuple(dict.fromkeys(notes)),
     )
 
@@ -806,7 +806,8 @@ async def drawn_answers(
     drawn = await settled(
         predict.ask(sampled(lm, number, temperature), inputs) for number in numbers
     )
-    read, failed = list[Answer](), list[CallError]()
+    read = list[Answer]()
+    failed = list[CallError]()
     for answer in drawn:
         if isinstance(answer, CallError):
             failed.append(answer)

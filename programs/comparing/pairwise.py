@@ -315,7 +315,8 @@ class PairwiseDirectScorer(Comparing):
 
         Of the judged output, or nearly it, they are where nothing else is there, and then without the unperturbed one.
         """
-        usage, why = Usage(), "what was written is the judged one, or too short"
+        usage = Usage()
+        why = "what was written is the judged one, or too short"
         levels = self.options.levels
         copies = self._copies(item.reference or "", item)
         if levels not in copies:
@@ -323,7 +324,8 @@ class PairwiseDirectScorer(Comparing):
                 written, usage = await self._written(item, lm)
                 copies = self._copies(written.outputs[1], item)
             except Unreadable as error:
-                usage, why = error.usage, str(error)
+                usage = error.usage
+                why = str(error)
         if levels in copies:
             return ReferenceSet(levels, copies, {}), usage
         if not (copies := self._copies(item.output, item)):
@@ -425,11 +427,10 @@ class PairwiseDirectScorer(Comparing):
                 * math.sqrt(sum((n * c.error) ** 2 for n, c in compared.items()))
                 / sum(compared)
             )
-            text = (
-                "unknown from one answer"
-                if math.isnan(error)
-                else f"±{error:.1f} of 100"
-            )
+            if math.isnan(error):
+                text = "unknown from one answer"
+            else:
+                text = f"±{error:.1f} of 100"
             notes.append(f"standard error of the score: {text}")
         return notes
 
@@ -459,7 +460,8 @@ def in_words(compared: Mapping[int, Comparison], references: ReferenceSet) -> st
         f"{link[word]} level {_listed(some)}" for word, some in levels.items() if some
     )
     text = f"{text[:1].upper()}{text[1:]} (of {references.levels})."
-    won, lost = max(levels["better"], default=0), min(levels["worse"], default=0)
+    won = max(levels["better"], default=0)
+    lost = min(levels["worse"], default=0)
     if 0 < lost < won:
         text += " The comparisons contradict the order of the levels."
     for level in sorted({won, lost} - {0}):

@@ -47,11 +47,9 @@ def reference_key(
 def default_store_path() -> Path:
     """Return `JUDGESMITH_REFERENCES`, or `references.sqlite` under `~/.cache/judgesmith`."""
     path = os.environ.get("JUDGESMITH_REFERENCES")
-    return (
-        Path(path)
-        if path
-        else Path.home() / ".cache" / "judgesmith" / "references.sqlite"
-    )
+    if path:
+        return Path(path)
+    return Path.home() / ".cache" / "judgesmith" / "references.sqlite"
 
 
 class ReferenceStore(SharedFile):
@@ -121,7 +119,8 @@ def _thaw(value: Any) -> ReferenceSet | None:
     """None where levels are missing, or the worst or the best has no text."""
     try:
         data = json.loads(value)
-        outputs, left_out = _by_level(data["outputs"]), _by_level(data["left_out"])
+        outputs = _by_level(data["outputs"])
+        left_out = _by_level(data["left_out"])
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     levels = len(outputs) + len(left_out)

@@ -38,7 +38,8 @@ from judgesmith.signatures.writing import WriteReference
 
 #: Raise it with any change of the prompts here: references of another version are written again.
 PROMPT_VERSION = 1
-FEWEST, MOST = 2, 9
+FEWEST = 2
+MOST = 9
 #: How often one level is written at most, and the temperature of all writings but the first.
 WRITINGS = 3
 AGAIN = 0.7
@@ -146,7 +147,8 @@ def writing_order(levels: int) -> list[int]:
 
     For one level it is the best alone.
     """
-    order, gaps = sorted({1, levels}), [(1, levels)]
+    order = sorted({1, levels})
+    gaps = [(1, levels)]
     while gaps:
         low, high = gaps.pop(0)
         if high - low > 1:
@@ -164,9 +166,10 @@ class WritingLayout(Layout):
     def rules(self, inputs: Mapping[str, Any]) -> str:
         """Return the rules for the answer, by the family of the task."""
         family = FAMILIES[inputs["target"].family]
-        language = (
-            " Write in the language of the source." if family.same_language else ""
-        )
+        if family.same_language:
+            language = " Write in the language of the source."
+        else:
+            language = ""
         return (
             f"Answer with the {family.noun} alone: no heading, no quotation marks, no remark before or after it, "
             f"not a word about its quality. {family.form}{language}"
@@ -174,7 +177,8 @@ class WritingLayout(Layout):
 
     def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
         target: Target = values["target"]
-        noun, name = FAMILIES[target.family].noun, target.aspect
+        noun = FAMILIES[target.family].noun
+        name = target.aspect
         parts = [
             block(field, str(values[field]))
             for field in ("source", "context")
@@ -210,7 +214,8 @@ class WritingLayout(Layout):
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return the level that a text was written for, as a percent."""
-        level, target = step.get("level"), step.get("target")
+        level = step.get("level")
+        target = step.get("target")
         if level is None or target is None:
             return {}
         return {"score": 100.0 * (level - 1) / max(1, target.levels - 1)}
@@ -300,21 +305,18 @@ class ReferenceWriter(Evaluator):
         Raises:
             Unreadable: As `awrite`.
         """
-        item, model = (
-            Item("", source, context, None, group),
-            called(lm if lm is not None else self.predict.lm),
-        )
+        item = Item("", source, context, None, group)
+        model = called(lm if lm is not None else self.predict.lm)
         outputs: dict[int, str] = {}
         left_out: dict[int, str] = {}
         usage = Usage()
         for level in writing_order(target.levels):
             below = max((n for n in outputs if n < level), default=None)
             above = min((n for n in outputs if n > level), default=None)
-            between = (
-                {"worse": outputs[below], "better": outputs[above]}
-                if below and above
-                else {}
-            )
+            if below and above:
+                between = {"worse": outputs[below], "better": outputs[above]}
+            else:
+                between = {}
             text, fault, cost = await self._written(
                 item, target, level, list(outputs.values()), between, model
             )
@@ -326,10 +328,8 @@ class ReferenceWriter(Evaluator):
                 raise Unreadable(problem, (text,), usage)
             else:
                 left_out[level] = fault
-        outputs, left_out = (
-            dict(sorted(outputs.items())),
-            dict(sorted(left_out.items())),
-        )
+        outputs = dict(sorted(outputs.items()))
+        left_out = dict(sorted(left_out.items()))
         written = Written(ReferenceSet(target.levels, outputs, left_out), usage)
         return Result(written, outputs=outputs, left_out=left_out)
 
@@ -347,14 +347,14 @@ class ReferenceWriter(Evaluator):
         All other levels count as neighbours: two equal texts at any two levels would tell nothing.
         """
         usage = Usage()
-        text, fault = "", None
+        text = ""
+        fault = None
         again: dict[str, str] = {}
         for number in range(WRITINGS):
-            writer = (
-                lm
-                if number == 0
-                else sampled(lm, number, max(AGAIN, lm.sampling.temperature))
-            )
+            if number == 0:
+                writer = lm
+            else:
+                writer = sampled(lm, number, max(AGAIN, lm.sampling.temperature))
             answer = await self.predict.ask(
                 writer,
                 self.inputs(item, target, level, **between, **again),
@@ -433,7 +433,8 @@ def _repeats(text: str) -> bool:
     parts: Sequence[str] = text.casefold().split()
     size = 5
     if 20 * len(parts) < len(text):
-        parts, size = text, 15
+        parts = text
+        size = 15
     runs = Counter(tuple(parts[i : i + size]) for i in range(len(parts) - size + 1))
     return max(runs.values(), default=0) >= 4
 

@@ -270,7 +270,8 @@ async def shown(
         (outcome,) = result
     else:
         outcome = await call()
-    tracker, unkept = setting("usage_tracker"), setting("disable_history")
+    tracker = setting("usage_tracker")
+    unkept = setting("disable_history")
     if unkept and not tracker:
         return outcome
     reply, usage, cost = outcome

@@ -131,11 +131,9 @@ def _closed(db: sqlite3.Connection, process: int) -> None:
 def default_cache_path() -> Path:
     """Return `JUDGESMITH_CACHE`, or `calls.sqlite` under `~/.cache/judgesmith`."""
     chosen = os.environ.get("JUDGESMITH_CACHE")
-    return (
-        Path(chosen)
-        if chosen
-        else Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
-    )
+    if chosen:
+        return Path(chosen)
+    return Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
 
 
 class CallCache(SharedFile):

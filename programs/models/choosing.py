@@ -64,7 +64,8 @@ class Choosing:
     """A transport to a model in this process: answers are chosen where they can be, else asked of the server."""
 
     def __init__(self, chooser: Chooser, server: Transport) -> None:
-        self._chooser, self._server = chooser, server
+        self._chooser = chooser
+        self._server = server
         self._queue = PerLoop(_Queue)
 
     async def send(self, request: Request) -> Reply:

@@ -25,7 +25,8 @@ from judgesmith.programs.models.refusals import refuse
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
 
 #: Where a server is, where --api-base does not say it, and the key that it is sent.
-ADDRESS, KEY = "JUDGESMITH_DECISIONS_BASE", "JUDGESMITH_DECISIONS_KEY"
+ADDRESS = "JUDGESMITH_DECISIONS_BASE"
+KEY = "JUDGESMITH_DECISIONS_KEY"
 _LONGEST = 2_000_000  # characters of an answer
 _SENTENCE = "This text is {}."
 
@@ -36,7 +37,8 @@ def asked_of(request: Request) -> tuple[Mapping[str, Any], Any]:
     try:
         questions, state = map(json.loads, texts)
     except ValueError:
-        questions, state = None, None
+        questions = None
+        state = None
     if not isinstance(questions, dict) or not questions:
         raise ModelError(
             "a decision model answers typed questions and reads no prompt; take --method decisions"
@@ -55,8 +57,10 @@ class Served:
     """
 
     def __init__(self, model: str, place: str, key: str, timeout: float) -> None:
-        self.model, self.place = model, place
-        self._key, self._timeout = key, timeout
+        self.model = model
+        self.place = place
+        self._key = key
+        self._timeout = timeout
         self._client = PerLoop(self._connected)
 
     def _connected(self) -> httpx.AsyncClient:
@@ -87,7 +91,8 @@ class Served:
             refuse(self.model, self.place, answer.status_code, line, answer.headers)
         try:
             reply = json.loads(answer.text[:_LONGEST])
-            answers, usage = reply["answers"], reply.get("usage") or {}
+            answers = reply["answers"]
+            usage = reply.get("usage") or {}
             read = int(usage.get("input_tokens") or 0)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise Unanswered("the answer holds no answers", again=False) from None
@@ -165,7 +170,8 @@ class ZeroShot:
         """Refuse a row that the classifier would cut at its end, where the output stands. Raises Unanswered."""
         tokenizer = self.classifier.tokenizer
         pair = tokenizer(text, hypothesis, truncation=False, verbose=False)
-        tokens, most = len(pair["input_ids"]), tokenizer.model_max_length
+        tokens = len(pair["input_ids"])
+        most = tokenizer.model_max_length
         if tokens > most:
             raise Unanswered(
                 f"the row has {tokens} tokens with its question, and the classifier reads {most}; "

@@ -78,7 +78,9 @@ def _after_fork() -> None:
         # here, they must not take the parent's off it, nor complain of not having been closed.
         _loop._selector = selectors.SelectSelector()  # type: ignore[union-attr]
         _loop.set_exception_handler(lambda *_: None)  # type: ignore[union-attr]
-    _lock, _loop, _thread = threading.RLock(), None, None
+    _lock = threading.RLock()
+    _loop = None
+    _thread = None
     _closers.clear()
 
 
@@ -103,7 +105,8 @@ def adopt() -> asyncio.AbstractEventLoop:
     """Take the loop that runs in this thread for the engine's, as a server does whose requests change no threads."""
     global _loop, _thread
     with _lock:
-        _loop, _thread = asyncio.get_running_loop(), threading.current_thread()
+        _loop = asyncio.get_running_loop()
+        _thread = threading.current_thread()
         return _loop
 
 
@@ -282,7 +285,8 @@ class _Window(Generic[T, R]):
 
     def end(self, error: Exception | None = None) -> None:
         """There is no further item, because of an error or not."""
-        self.over, self.broken = True, error
+        self.over = True
+        self.broken = error
 
     def _begin(self) -> None:
         """Begin as many items as there are places for. After one that failed the map ends: none is begun."""
@@ -374,7 +378,8 @@ async def aordered_map(
     when leaving it early: that cancels the calls under way.
     """
     source = aiter(items if isinstance(items, AsyncIterable) else _as_async(items))
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
 
     def tell() -> None:
         with contextlib.suppress(RuntimeError):  # the caller's loop may be closed

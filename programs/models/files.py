@@ -70,11 +70,9 @@ def models_dir() -> Path:
     It need not exist yet.
     """
     named = os.environ.get("JUDGESMITH_MODELS")
-    return (
-        Path(named).expanduser()
-        if named and not _mirror()
-        else Path.home() / ".cache" / "judgesmith" / "models"
-    )
+    if named and not _mirror():
+        return Path(named).expanduser()
+    return Path.home() / ".cache" / "judgesmith" / "models"
 
 
 def _mirror() -> str:
@@ -230,11 +228,10 @@ def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> No
                     )
             except Exception as error:  # of the connection, the answer, an address that is none, a wheel, the disk
                 cause = error.__cause__ or error
-                kind = (
-                    ""
-                    if isinstance(error, _SourceFailed)
-                    else f"{type(cause).__name__}: "
-                )
+                if isinstance(error, _SourceFailed):
+                    kind = ""
+                else:
+                    kind = f"{type(cause).__name__}: "
                 reason = f"{kind}{' '.join(str(cause).split())[:300]}"
                 failures.append(f"{source}: {reason}")
                 announce(f"{model.name}: {reason}")

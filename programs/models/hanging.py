@@ -37,7 +37,10 @@ class Usual:
     all calls at most: where a whole server is slow, more requests would make it slower.
     """
 
-    TIMES, LEAST, FEW, AGAIN = 3.0, 0.25, 5, 0.05
+    TIMES = 3.0
+    LEAST = 0.25
+    FEW = 5
+    AGAIN = 0.05
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=64)
@@ -86,8 +89,11 @@ class Sends(Generic[T]):
         pace: Pace | None,
         most: int,
     ) -> None:
-        self._send, self._usual, self._places = send, usual, places
-        self._pace, self._most = pace, most
+        self._send = send
+        self._usual = usual
+        self._places = places
+        self._pace = pace
+        self._most = most
         self.count = 1
         self._first: asyncio.Future[T] | None = None
         self._others: asyncio.Task[T] | None = None

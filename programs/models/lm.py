@@ -76,10 +76,12 @@ OPENAI_STYLE = (
     "custom_openai",
 )
 #: Seconds for which a server's wish to be asked later is kept to, and from which on it is said.
-LONGEST_WAIT, LONG_WAIT = 120.0, 20.0
+LONGEST_WAIT = 120.0
+LONG_WAIT = 20.0
 #: The model of a judge that needs none, and before the file whose verdicts one repeats: see the entry points of
 #: `judgesmith.models`.
-NO_MODEL, RECORDED = "none", "recorded:"
+NO_MODEL = "none"
+RECORDED = "recorded:"
 #: How names of models begin that answer typed questions: on a server, and in this process.
 DECISIONS = ("decision:", "zeroshot:")
 #: Calls in a row without an answer of any kind, retries included, after which the server is taken to be down.
@@ -352,7 +354,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         Raises:
             OptionError: If that has a limit of cost and the price of this model is unknown.
         """
-        self.meter, self.failures = lm.meter, lm.failures
+        self.meter = lm.meter
+        self.failures = lm.failures
         if self.meter.max_cost is not None:
             check_priced(self)
 
@@ -364,7 +367,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         patient: True if calls may take hours, and none is sent again because it takes long.
         """
         copied = copy.copy(self)
-        copied._transport, copied._patient = wrap(self._transport), patient
+        copied._transport = wrap(self._transport)
+        copied._patient = patient
         return copied
 
     # -- as DSPy's modules call it
@@ -383,11 +387,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     def supported_params(self) -> set[str]:
         """Return the parameters that DSPy's adapters ask about."""
         able = {"response_format"} if self.known_capabilities.json_schema else set()
-        return (
-            able | {"logprobs", "top_logprobs"}
-            if self.known_capabilities.logprobs
-            else able
-        )
+        if self.known_capabilities.logprobs:
+            return able | {"logprobs", "top_logprobs"}
+        return able
 
     def __call__(
         self, prompt: str | None = None, *, messages: Any = None, **options: Any
@@ -535,7 +537,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 
         Single flight: equal requests at the same time are sent once, and share even an answer that cannot be read.
         """
-        key, under_way = self._key(request), self._traffic().under_way
+        key = self._key(request)
+        under_way = self._traffic().under_way
         reply = _thaw(cache.get(key))
         if reply is not None and readable(reply):
             return reply, Usage(cached=1)
@@ -578,7 +581,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             del under_way[key]
 
     async def _ask(self, request: Request) -> tuple[Reply, Usage]:
-        traffic, tries = self._traffic(), 0
+        traffic = self._traffic()
+        tries = 0
         try:
             while True:
                 tries += 1
@@ -850,11 +854,9 @@ def _duration(seconds: float) -> str:
     """Seconds in words: "90 s", "12 minutes", "3.0 hours"."""
     if seconds < 600:
         return f"{seconds:.0f} s"
-    return (
-        f"{seconds / 60:.0f} minutes"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} hours"
-    )
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"
 
 
 def _as_openai(token: TokenChoice) -> dict[str, Any]:
@@ -936,7 +938,8 @@ def price(name: str, reply: Reply) -> float | None:
     rates = _rates(name)
     if rates is None:
         return None
-    kept, written = reply.prefix_tokens, reply.written_tokens
+    kept = reply.prefix_tokens
+    written = reply.written_tokens
     plain = max(0, reply.prompt_tokens - kept - written)
     prompt = plain * rates.prompt + kept * rates.kept + written * rates.written
     return (prompt + reply.completion_tokens * rates.completion) * (
@@ -947,11 +950,9 @@ def price(name: str, reply: Reply) -> float | None:
 def shared_price(names: Sequence[str], reply: Reply) -> float | None:
     """Return the dollars for calls that these models share in equal parts; None where a price is unknown."""
     prices = [price(name, reply) for name in names] or [None]
-    return (
-        None
-        if None in prices
-        else math.fsum(amount for amount in prices if amount) / len(prices)
-    )
+    if None in prices:
+        return None
+    return math.fsum(amount for amount in prices if amount) / len(prices)
 
 
 class Rates(NamedTuple):
@@ -1129,7 +1130,8 @@ def _deciding(
     through: Transport = Served(model, place, key, connection.timeout)
     if not name.startswith(DECISIONS[0]):
         # Nothing tells whether the weights behind a folder's name are still the same.
-        through, connection = ZeroShot(model), replace(connection, cache=False)
+        through = ZeroShot(model)
+        connection = replace(connection, cache=False)
     result = LanguageModel(
         name,
         through,
@@ -1147,11 +1149,9 @@ def _address(provider: str, connection: Connection) -> str | None:
     Raises OptionError for anything but an address, or if there is none: LiteLLM would take the user's own server for
     OpenAI's.
     """
-    names = (
-        ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-        if provider == "openai"
-        else (f"{provider.upper()}_API_BASE",)
-    )
+    names = [f"{provider.upper()}_API_BASE"]
+    if provider == "openai":
+        names.insert(0, "OPENAI_BASE_URL")
     variables = [
         ("--api-base", connection.api_base),
         *((name, os.environ.get(name)) for name in names),
@@ -1215,7 +1215,8 @@ def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
             f"{lm.name} does not run in this process, so no weights can be added to it here"
         )
     adapted = _embedded(f"gguf:{lm.weights}", lm.sampling, lm.connection, adapter)
-    adapted.name, adapted.meter = lm.name, lm.meter
+    adapted.name = lm.name
+    adapted.meter = lm.meter
     return adapted
 
 
@@ -1249,9 +1250,10 @@ def _embedded(
         return Begun(SharedMemory(style, endpoint))
 
     # An artifact names the model, not a path of this machine.
-    shown = (
-        name if name.startswith("local/") else "gguf:" + re.split(r"[\\/]", name)[-1]
-    )
+    if name.startswith("local/"):
+        shown = name
+    else:
+        shown = "gguf:" + re.split(r"[\\/]", name)[-1]
     settings: dict[str, Any] = {
         "sampling": sampling,
         "connection": connection,
@@ -1261,7 +1263,8 @@ def _embedded(
     if chooser is None:
         settings |= {"identity": model_id, "default_concurrency": 4}
         lm = LanguageModel(shown, served(), **settings)
-        lm.one_by_one, lm.computed_by = True, LLAMA_CPP
+        lm.one_by_one = True
+        lm.computed_by = LLAMA_CPP
     else:
         settings |= {
             "identity": f"{model_id} {chooser.way}",
@@ -1270,5 +1273,6 @@ def _embedded(
         lm = LanguageModel(shown, Choosing(chooser, Lazily(served)), **settings)
         lm.computed_by = chooser.way
         lm.assume(Capabilities(True, True, chooser.system_prompt, True))
-    lm.weights, lm.digest = path, digest
+    lm.weights = path
+    lm.digest = digest
     return lm

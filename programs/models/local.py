@@ -46,9 +46,11 @@ from judgesmith.programs.models.transport import (
 
 #: Calls answered at the same time, further ones wait; and tokens of prompt and answer together for each of them:
 #: llama.cpp takes no more than what the model was trained for.
-SLOTS, CONTEXT = 4, 4096
+SLOTS = 4
+CONTEXT = 4096
 #: The name of what runs here, and the environment's choice of what computes.
-LLAMA_CPP, READER_VARIABLE = "llama.cpp", "JUDGESMITH_READER"
+LLAMA_CPP = "llama.cpp"
+READER_VARIABLE = "JUDGESMITH_READER"
 _READY_WITHIN = 120.0  # seconds from the start of a server until it answers
 
 
@@ -170,7 +172,8 @@ def identified(spec: str, adapter: Path | None = None) -> tuple[Path, str, str]:
     model_id = f"{label}@{digest[:12]}"
     if adapter is not None:
         added = file_sha256(adapter)
-        digest, model_id = f"{digest}+{added}", f"{model_id}+{added[:12]}"
+        digest = f"{digest}+{added}"
+        model_id = f"{model_id}+{added[:12]}"
     return path, digest, model_id
 
 
@@ -204,7 +207,8 @@ def _started(
             f"{path}: this process was forked from one that runs llama.cpp and cannot start another model; start "
             "the model in the parent, or the workers with multiprocessing's 'spawn' method"
         )
-    xllamacpp, key = _xllamacpp(), secrets.token_urlsafe(24)
+    xllamacpp = _xllamacpp()
+    key = secrets.token_urlsafe(24)
     try:
         server = xllamacpp.Server(_parameters(xllamacpp, path, model_id, adapter, key))
     except Exception as error:  # a RuntimeError that says little, whatever the cause

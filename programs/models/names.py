@@ -178,11 +178,10 @@ def check_chosen(name: str, api_base: str | None) -> None:
     if not is_listed(name):
         kind, _, path = name.partition(":")
         wanted = "gguf:PATH" if kind == "gguf" else "MODEL"
-        file = (
-            f"{name[:80]!r}, which no file may choose"
-            if wanted == "MODEL"
-            else f"the file {path[:80]!r}"
-        )
+        if wanted == "MODEL":
+            file = f"{name[:80]!r}, which no file may choose"
+        else:
+            file = f"the file {path[:80]!r}"
         raise ArtifactError(
             f"the judge was compiled with {file}; give it with --lm {wanted}, in Python lm='{wanted}'"
         )

@@ -74,7 +74,8 @@ def check_ollama(model: str, host: str | None = None) -> int:
     Raises:
         ModelError: If the server does not answer or does not have the model.
     """
-    name, installed = _bare(model), list_ollama(host)
+    name = _bare(model)
+    installed = list_ollama(host)
     if _tagged(name).lower() not in map(str.lower, installed):
         raise ModelError(
             f"Ollama at {ollama_host(host)} does not have the model {name}{nearest(name, installed)}; fetch it with "

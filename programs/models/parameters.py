@@ -19,7 +19,8 @@ _UNSUPPORTED = (
     r"unsupported|(?:not|n['’]t) (?:be )?(?:support|permit|allow|accept|recogni|take)|unrecogni|unknown|unexpected|"
     r"deprecated|extraneous|extra (?:input|field|param)"
 )
-_LIMIT, _OTHER_LIMIT = "max_tokens", "max_completion_tokens"
+_LIMIT = "max_tokens"
+_OTHER_LIMIT = "max_completion_tokens"
 #: The parameters that a request can go without, and how a refusal of each is worded beside its name. A limit may also
 #: be refused for its size, which another name would not change.
 _OPTIONAL = {

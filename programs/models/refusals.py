@@ -141,10 +141,8 @@ def fault_of(data: Any) -> Fault | None:
         "",
     )
     if not message and _filtered(error):
-        message, kind = (
-            "the provider's content filter stopped the prompt",
-            "bad_request",
-        )
+        message = "the provider's content filter stopped the prompt"
+        kind = "bad_request"
     codes = (
         error.get("code"),
         error.get("status"),

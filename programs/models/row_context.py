@@ -90,7 +90,8 @@ def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Cal
     """
     calls = Calls()
     document = document_of(item)
-    own, others = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
+    own = list[Mapping[str, Any]]()
+    others = list[Mapping[str, Any]]()
     for demo in demos:
         (own if demo.get("group") == document else others).append(demo)
     forbidden = _forbidden(item, own, others) if own and not _open.get() else ()
@@ -272,7 +273,8 @@ def _of_one_source(
 
 def _repeats(demo: Mapping[str, Any], item: Item) -> bool:
     """Return True if a demonstration shows the judged row, or its output as another text."""
-    output, reference = item.output or "", demo.get("reference")
+    output = item.output or ""
+    reference = demo.get("reference")
     return same_row(
         demo.get("source") or "", demo.get("output") or "", item.source or "", output
     ) or bool(reference and same_output(reference, output))

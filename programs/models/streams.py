@@ -32,7 +32,8 @@ def streamed(payload: bytes) -> dict[str, Any] | None:
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield the objects of a text one after the other, up to what is none."""
-    decoder, place = json.JSONDecoder(), 0
+    decoder = json.JSONDecoder()
+    place = 0
     while (begin := text.find("{", place)) >= 0:
         if text[place:begin].replace(_DONE, "").strip():
             return

@@ -108,7 +108,8 @@ def without_thoughts(text: str, judged: Iterable[str] = ()) -> tuple[str, bool]:
     if _is_plain(text):
         return text, False
     spans, cut = _channels(text) or _headed(text) or _marked(text, judged)
-    parts, place = [], 0
+    parts = []
+    place = 0
     for start, end in spans:
         parts += [text[place:start], " " * (end - start)]
         place = end
@@ -177,7 +178,8 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
         or "".join(token.text for token in reply.tokens) != reply.text
     ):
         return reply.tokens
-    tokens, place = [], 0
+    tokens = []
+    place = 0
     for token in reply.tokens:
         after = place + len(token.text)
         letters = "".join(text[i] for i in range(place, after) if i not in gone)
@@ -228,14 +230,16 @@ def _marked(text: str, judged: Iterable[str]) -> tuple[list[tuple[int, int]], bo
     """
     spans: list[tuple[int, int]] = []
     opened: int | None = None
-    quoted, ended = 0, 0
+    quoted = 0
+    ended = 0
     cited = _Cited(judged)
     for match in _MARK.finditer(text):
         closing = any(match.groups())
         if opened is not None:
             if closing:
                 spans.append((opened, match.end()))
-                opened, ended = None, match.end()
+                opened = None
+                ended = match.end()
         elif not closing:
             if _in_sentence(text, match, ended) or cited(text, match):
                 quoted += 1
@@ -246,7 +250,8 @@ def _marked(text: str, judged: Iterable[str]) -> tuple[list[tuple[int, int]], bo
         elif not match[0].strip().lower().startswith(_COMMON) and not (
             _is_quoted(text, match) or cited(text, match)
         ):
-            spans, ended = [(0, match.end())], match.end()
+            spans = [(0, match.end())]
+            ended = match.end()
     if opened is not None:
         spans.append((opened, len(text)))
     return spans, opened is not None
@@ -258,11 +263,10 @@ def _line(text: str, match: re.Match[str], begin: int = 0) -> tuple[str, str]:
     begin: the earliest beginning of the text before.
     """
     start, end = match.span()
-    first, last = max(begin, start - _TAIL), end + _TAIL
-    before, after = (
-        text[max(first, text.rfind("\n", first, start) + 1) : start],
-        text[end:last],
-    )
+    first = max(begin, start - _TAIL)
+    last = end + _TAIL
+    before = text[max(first, text.rfind("\n", first, start) + 1) : start]
+    after = text[end:last]
     return before.strip(), after.partition("\n")[0]
 
 

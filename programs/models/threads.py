@@ -12,7 +12,8 @@ from judgesmith.errors import OptionError
 from judgesmith.extras import from_extra
 
 #: The user's own number, before all others; and what other programs of the process are held to.
-VARIABLE, OPENMP = "JUDGESMITH_THREADS", "OMP_NUM_THREADS"
+VARIABLE = "JUDGESMITH_THREADS"
+OPENMP = "OMP_NUM_THREADS"
 
 
 def thread_count(root: Path = Path("/")) -> int:
@@ -31,11 +32,10 @@ def thread_count(root: Path = Path("/")) -> int:
                 f"{VARIABLE}={wish!r}: give a number of at least 1, or unset it"
             )
         return int(wish)
-    usable = (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
+    if hasattr(os, "sched_getaffinity"):
+        usable = len(os.sched_getaffinity(0))
+    else:
+        usable = os.cpu_count() or 1
     # Two hardware threads of one core count once: they share the units that a model keeps busy.
     psutil = from_extra("local", "a model inside this process", "psutil")
     cores = psutil.cpu_count(logical=False) or usable

@@ -51,7 +51,9 @@ class ThroughOllama:
     """
 
     def __init__(self, host: str, model: str, longest: int, *, timeout: float) -> None:
-        self.host, self.model, self.longest = host, model, longest
+        self.host = host
+        self.model = model
+        self.longest = longest
         self._timeout = timeout
         self._client = PerLoop(self._connected)
         self._context = SMALLEST_CONTEXT
@@ -94,10 +96,9 @@ class ThroughOllama:
         """The answer to a prompt of which nothing was cut. Raises Unanswered where the model cannot hold it."""
         size = sum(len(message["content"].encode()) for message in request.messages)
         beside = TEMPLATE + request.max_tokens
-        expected, most = (
-            size // DENSE + beside,
-            size + beside,
-        )  # no token is less than a byte
+        # no token is less than a byte
+        expected = size // DENSE + beside
+        most = size + beside
         tokens = f"some {size // 4:,} tokens (a quarter of its bytes)"
         context = 0
         while context < min(most, self.longest) and size // SPARSE < self.longest:
@@ -111,9 +112,10 @@ class ThroughOllama:
                 if not full and (expected <= context or not short):
                     return reply
             except ollama.ResponseError as error:
-                refused = (
-                    _TOO_LONG.search(str(error)) if error.status_code == 400 else None
-                )
+                if error.status_code == 400:
+                    refused = _TOO_LONG.search(str(error))
+                else:
+                    refused = None
                 if refused is None:
                     raise
                 if refused["tokens"]:

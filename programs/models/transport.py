@@ -52,7 +52,8 @@ LARGEST_ANSWER = 16 * 1024 * 1024
 #: Tokens that a server can say one call took; more would be a lie that eats up a budget.
 MOST_TOKENS = 10**9
 #: Bytes of UTF-8 to a token: hardly a text has fewer (English has 4 to 5). And tokens of a template around messages.
-DENSE, TEMPLATE = 3, 256
+DENSE = 3
+TEMPLATE = 256
 #: Bytes of a refusal that are looked at.
 _SHOWN = 20_000
 #: Rounding makes the logarithm of a certain token's probability this much larger than 0.
@@ -157,11 +158,10 @@ def read_reply(data: Any) -> Reply:
         text, refusal = _content(message.get("content"))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         fault = fault_of(data)
-        problem = (
-            f"the server says: {fault.message}"
-            if fault
-            else f"{type(error).__name__}: {error}"[:200]
-        )
+        if fault:
+            problem = f"the server says: {fault.message}"
+        else:
+            problem = f"{type(error).__name__}: {error}"[:200]
         raise Unanswered(
             f"the answer is not a chat completion ({problem})", again=True
         ) from None
@@ -215,10 +215,8 @@ def _finish(data: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
 
 
 #: Why an answer of a model that thinks aloud is none.
-CUT_THINKING, ONLY_THOUGHTS = (
-    "cut off while thinking",
-    "only thoughts came, and no answer after them",
-)
+CUT_THINKING = "cut off while thinking"
+ONLY_THOUGHTS = "only thoughts came, and no answer after them"
 CALLED = "the model called a tool instead of answering"
 #: Fields of a message that hold thoughts.
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
@@ -234,7 +232,8 @@ def _content(content: Any) -> tuple[str, str]:
     parts = [content] if isinstance(content, dict) else content
     if not isinstance(parts, list):
         raise ValueError(f"{type(content).__name__} instead of text")
-    texts, refusals = [], []
+    texts = []
+    refusals = []
     for part in parts:
         part = {"text": part} if isinstance(part, str) else part
         if part.get("type") in (None, "text", "output_text"):
@@ -662,7 +661,8 @@ class ThroughDSPy:
         }
         if request.sample:
             call_options["rollout_id"] = request.sample
-        kind, base = type(self.lm), dspy.BaseLM
+        kind = type(self.lm)
+        base = dspy.BaseLM
         waits = (
             isinstance(self.lm, base)
             and kind.acall is base.acall
@@ -670,19 +670,19 @@ class ThroughDSPy:
         )
         try:
             with dspy.track_usage() as used:
-                call = (
-                    asyncio.to_thread(self.lm, **call_options)
-                    if waits
-                    else self.lm.acall(**call_options)
-                )
+                if waits:
+                    call = asyncio.to_thread(self.lm, **call_options)
+                else:
+                    call = self.lm.acall(**call_options)
                 first = (await call)[0]
             output: dict[str, Any] = (
                 {"text": first} if isinstance(first, str) else dict(first)
             )
             logprobs = output.get("logprobs") or {}
-            logprobs = (
-                logprobs.model_dump() if hasattr(logprobs, "model_dump") else logprobs
-            )
+            if hasattr(logprobs, "model_dump"):
+                logprobs = logprobs.model_dump()
+            else:
+                logprobs = logprobs
         except Exception as error:
             raise Unanswered(first_line(error), again=False) from None
         choice = {"message": {"content": output.get("text")}, "logprobs": logprobs}
@@ -760,11 +760,10 @@ def _json(payload: bytes) -> Any:
 
 
 def _excerpt(payload: bytes, fault: Fault | None, key: str | None) -> str:
-    text = (
-        fault.message
-        if fault
-        else " ".join(payload[:2000].decode("utf-8", "replace").split())
-    )
+    if fault:
+        text = fault.message
+    else:
+        text = " ".join(payload[:2000].decode("utf-8", "replace").split())
     return masked(text, key)[:300]
 
 

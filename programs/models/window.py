@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 #: Characters to a token: no tokenizer in use has more in prose. In scripts with a sign for a syllable or a word they
 #: have fewer.
-_SPARSE, _SPARSE_SIGNS = 6, 3
+_SPARSE = 6
+_SPARSE_SIGNS = 3
 _SIGNS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
 #: Signs that are repeated, as in indentation and rules, are few tokens.
 _REPEATED = re.compile(r"(\s|[^\w\s])\1+|\s+")

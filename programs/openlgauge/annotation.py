@@ -41,7 +41,8 @@ from judgesmith.signatures.values import ErrorSpan, Item
 #: Errors that a grammar allows unless told otherwise: the small models that need one go on and on where they may.
 FORCED_MOST = 4
 #: Tokens that an error in an answer may take, and all else in it.
-OF_AN_ERROR, OF_THE_REST = 180, 180
+OF_AN_ERROR = 180
+OF_THE_REST = 180
 Overall = Literal["labels", "integers"]
 Severity = Literal["integers", "categories"]
 
@@ -158,7 +159,8 @@ class AnnotationLayout(_ErrorsLayout):
     def rules(self, inputs: Mapping[str, Any]) -> str:
         """Return the rules and the form."""
         focus: Focus = inputs["focus"]
-        worst, best = self.labels[0], self.labels[-1]
+        worst = self.labels[0]
+        best = self.labels[-1]
         low = f": {focus.low}" if focus.low else " (as bad as it can be)"
         high = f": {focus.high}" if focus.high else " (nothing is wrong)"
         parts = []
@@ -202,9 +204,10 @@ class AnnotationLayout(_ErrorsLayout):
         annotation: Annotation | None = step.get("annotation")
         if annotation is None:
             return {}
-        errors = (
-            annotation_form(Annotation(annotation.errors)) if annotation.errors else ""
-        )
+        if annotation.errors:
+            errors = annotation_form(Annotation(annotation.errors))
+        else:
+            errors = ""
         return {
             "score": step.get("percent"),
             "annotation": errors,
@@ -227,7 +230,8 @@ class AnnotationLayout(_ErrorsLayout):
         if label is None:
             cut = " (cut off at the token limit)" if reply.ending == "limit" else ""
             return Read({}, problem=f"{'; '.join(parsed.problems)}{cut}")
-        percent, notes = self.percent(self.labels.index(label)), list(parsed.problems)
+        percent = self.percent(self.labels.index(label))
+        notes = list(parsed.problems)
         if self.reading == "expected":
             place, mass = share_of_words(reply, parsed.label_start, self.labels)
             if math.isnan(place):
@@ -254,10 +258,8 @@ class MergeLayout(_ErrorsLayout):
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
         """Return the form of the answer: merged errors."""
-        place, why = (
-            Line("Location", "words of the output, or omission", "place"),
-            Line("Explanation", "what is wrong"),
-        )
+        place = Line("Location", "words of the output, or omission", "place")
+        why = Line("Explanation", "what is wrong")
         return Form(
             Blocks(
                 "Error",
@@ -284,22 +286,21 @@ class MergeLayout(_ErrorsLayout):
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         """Return a demonstration's merged errors; None for an incomplete one."""
         merged = demo.get("annotation")
-        return (
-            disarm(merged)
-            if merged and demo.get("annotations") and not self.flawless(demo)
-            else None
-        )
+        if merged and demo.get("annotations") and not self.flawless(demo):
+            return disarm(merged)
+        return None
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return the merged errors, for a demonstration."""
         merged = step.get("merged")
-        return (
-            {"annotation": annotation_form(Annotation(tuple(merged)))} if merged else {}
-        )
+        if merged:
+            return {"annotation": annotation_form(Annotation(tuple(merged)))}
+        return {}
 
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the merged errors of a labelled row with the reports, for a demonstration."""
-        merged, reported = row.get("merged"), row.get("reported")
+        merged = row.get("merged")
+        reported = row.get("reported")
         held = {"annotation": merged} if isinstance(merged, str) else self.held(row)
         return held | (
             {"annotations": _reports(map(error_list, reported.values()))}

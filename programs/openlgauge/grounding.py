@@ -25,7 +25,8 @@ from judgesmith.signatures.values import ErrorSpan
 #: found: the lowest at which 98.5 % of what is found is right (on spans of people: results/openlgauge.md).
 THRESHOLD = 75.0
 #: One short word is near many others ("four", "for"): with fewer letters, precision grows up to a higher threshold.
-SHORT, SHORT_THRESHOLD = 12, 80.0
+SHORT = 12
+SHORT_THRESHOLD = 80.0
 #: Fewer letters than this are only found as they are.
 LEAST = 4
 #: The farthest that an ellipsis may reach, in characters: about two sentences.
@@ -110,7 +111,8 @@ def ground_errors(
             spans.append(replace(span, text="omission", how="omission"))
         elif places := ground(error.location, output):
             place = next((place for place in places if place.start >= near), places[-1])
-            start, near = place.start, place.end
+            start = place.start
+            near = place.end
             spans.append(
                 replace(
                     span, text=output[start:near], start=start, end=near, how=place.how
@@ -157,7 +159,8 @@ def _exact(words: str, text: str) -> list[Grounded]:
 
 def _normalised(words: str, text: str) -> list[Grounded]:
     """All places of the words up to typography, if they begin and end with a word of the text."""
-    (wanted, _), (folded, places) = fold(words), fold(text)
+    (wanted, _) = fold(words)
+    (folded, places) = fold(text)
     spans = [
         (places[a], _end(text, places[b - 1])) for a, b in _occurrences(wanted, folded)
     ]
@@ -218,7 +221,8 @@ def _spanned(location: str, text: str) -> Grounded | None:
 
 def _nearly(words: str, text: str) -> Grounded | None:
     """The most similar stretch of whole words, if it is similar enough."""
-    (wanted, _), (folded, places) = fold(words), fold(text)
+    (wanted, _) = fold(words)
+    (folded, places) = fold(text)
     if not LEAST <= len(wanted) <= 2 * len(folded):
         return None
     least = max(THRESHOLD, SHORT_THRESHOLD) if len(wanted) < SHORT else THRESHOLD

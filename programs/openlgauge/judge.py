@@ -10,8 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -102,9 +101,9 @@ class Member:
     @property
     def name(self) -> str:
         """Return the model, with its temperature unless that is 0; the key of its opinion in `Verdict.opinions`."""
-        return (
-            self.model if not self.temperature else f"{self.model}@{self.temperature:g}"
-        )
+        if not self.temperature:
+            return self.model
+        return f"{self.model}@{self.temperature:g}"
 
 
 class SavedMember(parts.Options):
@@ -291,7 +290,8 @@ class OpeNLGauge(OneAspect):
         )
         if fit.reason is not None:
             return Refinement("ensemble", rows.percents, fit.to_dict(), fit.reason)
-        weighed, shares = list[Member](), list[str]()
+        weighed = list[Member]()
+        shares = list[str]()
         for member, weight in zip(annotators, fit.weights, strict=True):
             weighed.append(replace(member, weight=round(weight, 6)))
             shares.append(f"{member.name} {weight:.2f}")
@@ -393,9 +393,10 @@ class OpeNLGauge(OneAspect):
 
     def focus(self) -> Focus:
         """Return the focus of annotators: aspect, definition, task, scale, and exclusions."""
-        definition = (
-            self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
-        )
+        if self.knowledge.criteria:
+            definition = self.knowledge.criteria[0].definition
+        else:
+            definition = ""
         return Focus(
             self.options.aspect,
             definition,
@@ -411,11 +412,14 @@ class OpeNLGauge(OneAspect):
         """Collect all annotators' opinions, average their scores and merge their errors."""
         members = self._annotators or (Member(lm.name, lm.sampling.temperature),)
         models = [self._model(member, lm) for member in self._annotators] or [lm]
-        calls = map(partial(self._opinion, item), members, models)
+        calls = [
+            self._opinion(item, member, model)
+            for member, model in zip(members, models, strict=True)
+        ]
         answered = await asyncio.gather(*calls)
-        answers = list(map(itemgetter(1), answered))
+        answers = [answer for _, answer in answered]
         opinions = _by_member(members, answered)
-        percents = np.array(list(map(attrgetter("percent"), opinions.values())))
+        percents = np.array([opinion.percent for opinion in opinions.values()])
         usable = np.isfinite(percents)
         if not usable.any():
             usage, raw = spent(answers)
@@ -501,9 +505,10 @@ class OpeNLGauge(OneAspect):
     def taught(self) -> list[JudgePredict]:
         """Return the predictors of the annotator and, if it is in use, of the supervisor."""
         # While it is brief, nothing tells whether what is changed of the supervisor is for the better.
-        merging = (
-            [self.supervisor.predict] if self._supervises and not self._brief else []
-        )
+        if self._supervises and not self._brief:
+            merging = [self.supervisor.predict]
+        else:
+            merging = []
         return [self.annotator.predict, *merging]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
@@ -511,7 +516,8 @@ class OpeNLGauge(OneAspect):
         demo = super().demonstration(item, verdict)
         if verdict is None or not verdict.errors:
             return demo
-        demo["annotation"], opinions = error_list(verdict.errors), verdict.opinions
+        demo["annotation"] = error_list(verdict.errors)
+        opinions = verdict.opinions
         if len(reported := self._reported(opinions)) > 1:
             reports = {
                 name: CriterionScore(opinions[name].percent, error_list(e))

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from rapidfuzz import fuzz
@@ -69,7 +68,7 @@ def merge_errors(
         _entries(reported), key=lambda entry: (_rank(entry[1]), entry[0])
     ):
         for group in groups:
-            if all(map(partial(_same, entry), group)):
+            if all(_same(entry, other) for other in group):
                 group.append(entry)
                 break
         else:
@@ -142,7 +141,7 @@ def lost_reports(
     """
     lost = list[ErrorSpan]()
     for _, report in _entries(reported):
-        if not any(map(partial(_is_about, report), merged)):
+        if not any(_is_about(report, error) for error in merged):
             lost.append(report)
     return tuple(lost)
 
@@ -162,11 +161,10 @@ def _same(a: Named, b: Named) -> bool:
 
     Those of one annotator have to be equal.
     """
-    same = (
-        a[1].explanation == b[1].explanation
-        if a[0] == b[0]
-        else _same_issue(a[1], b[1])
-    )
+    if a[0] == b[0]:
+        same = a[1].explanation == b[1].explanation
+    else:
+        same = _same_issue(a[1], b[1])
     return same and _same_place(a[1], b[1])
 
 

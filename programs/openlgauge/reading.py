@@ -168,11 +168,9 @@ def _line_fields(body: str) -> _Seen:
     draft: dict[str, str] | None = None
     matches = list(_FIELD.finditer(body))
     for match, following in zip_longest(matches, matches[1:]):
-        start, end, kind = (
-            match.end(),
-            following.start() if following else len(body),
-            str(match.lastgroup),
-        )
+        start = match.end()
+        end = following.start() if following else len(body)
+        kind = str(match.lastgroup)
         if kind == "overall":
             seen.overalls.append((start, end))
             draft = None
@@ -249,22 +247,19 @@ def _places(value: str, output: str) -> list[str | None]:
     the ends of a longer one).
     """
     whole = value.strip(' \t\r\n*_`"')
-    line = (
-        whole
-        if whole in output
-        else (value.strip().splitlines() or [""])[0].strip(" \t*_`")
-    )
+    if whole in output:
+        line = whole
+    else:
+        line = (value.strip().splitlines() or [""])[0].strip(" \t*_`")
     if _OMISSION.fullmatch(line):
         return [None]
     if _EMPTY.fullmatch(line):
         return [""]
     quoted = [match[match.lastindex or 0].strip() for match in QUOTED.finditer(line)]
     beside = re.sub(r"\b(?:and|or)\b", "", QUOTED.sub("", line))
-    return (
-        [*quoted]
-        if quoted and line not in output and not re.search(r"[\w.…]", beside)
-        else [line]
-    )
+    if quoted and line not in output and not re.search(r"[\w.…]", beside):
+        return [*quoted]
+    return [line]
 
 
 @lru_cache(maxsize=32)
@@ -285,11 +280,10 @@ def _one_of(words: tuple[str, ...]) -> re.Pattern[str]:
 def _severity(label: str) -> float:
     """A severity from 1 to 5 out of "4", "4/5" or "Major"; NaN where that is unclear or off the scale."""
     match = _one_of((r"[1-5](?:\.\d+)?", *SEVERITIES)).match(label)
-    value = (
-        math.nan
-        if match is None
-        else SEVERITIES.get(match["said"].capitalize()) or float(match["said"])
-    )
+    if match is None:
+        value = math.nan
+    else:
+        value = SEVERITIES.get(match["said"].capitalize()) or float(match["said"])
     return value if value <= 5.0 else math.nan
 
 

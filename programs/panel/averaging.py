@@ -21,16 +21,19 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 #: From this correlation on, a member says what another one says already; on at least these many rows.
-ALIKE, FEWEST_ROWS = 0.9, 20
+ALIKE = 0.9
+FEWEST_ROWS = 20
 #: Rows with the usual spread that are added to each member's own: few rows hardly tell a spread.
 PRIOR_ROWS = 15
 #: The least spread that is divided by, in percent.
 LEAST_SPREAD = 1.0
 #: How far weights may lie from equality (their variance, times the number of members): for prompts of one model, which
 #: differ little, and for models, which may differ much. Several values are weighed by their evidence.
-OF_PROMPTS, OF_MODELS = (0.02,), (0.02, 0.1, 0.5, 2.0)
+OF_PROMPTS = (0.02,)
+OF_MODELS = (0.02, 0.1, 0.5, 2.0)
 #: How much of the labels is noise, and how steeply human ratings rise with the mean of all; weighed in the same way.
-NOISES, SLOPES = (0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 0.8)
+NOISES = (0.3, 0.5, 0.7, 0.9)
+SLOPES = (0.2, 0.5, 0.8)
 
 
 class Standing(Options):
@@ -75,10 +78,8 @@ def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:
         where=total > 0,
     )
     pull = weights / spreads
-    centre, unit = (
-        float((pull * means).sum() / pull.sum()),
-        float(weights.sum() / pull.sum()),
-    )
+    centre = float((pull * means).sum() / pull.sum())
+    unit = float(weights.sum() / pull.sum())
     panel: Vector = np.clip(centre + unit * lead, 0.0, 100.0)
     return panel
 
@@ -93,7 +94,9 @@ def standings_of(percents: Matrix) -> list[Standing]:
 
     A spread is drawn towards the usual one, since a few rows hardly tell it.
     """
-    counts, means, spreads = list[int](), list[float](), list[float]()
+    counts = list[int]()
+    means = list[float]()
+    spreads = list[float]()
     for column in percents.T:
         usable = column[np.isfinite(column)]
         counts.append(len(usable))
@@ -132,14 +135,16 @@ def weights_by_labels(
     Returns:
         Non-negative weights whose mean is 1; all 1 for constant scores.
     """
-    count, equal = members.shape[1], np.ones(members.shape[1])
+    count = members.shape[1]
+    equal = np.ones(members.shape[1])
     spread = float(human.std())
     mean = members.mean(axis=1)
     if not spread > 0 or not float(mean.std()) > 0:
         return equal
     target = (human - human.mean()) / spread
     apart = members @ (np.eye(count) - 1.0 / count)
-    evidence, candidates = list[float](), list[Vector]()
+    evidence = list[float]()
+    candidates = list[Vector]()
     for slope, departure, noise in itertools.product(SLOPES, departures, NOISES):
         start = np.full(count, slope / (count * float(mean.std())))
         rest = target - members @ start

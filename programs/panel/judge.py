@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -66,7 +65,8 @@ READINGS = {
     "auto": "by the model's probabilities where it gives them, or members' likeliest answers",
 }
 #: Forms of a panel of one model, where none are asked for, and of a jury of several.
-MEMBERS, IN_JURY = 3, 1
+MEMBERS = 3
+IN_JURY = 1
 
 
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -173,7 +173,8 @@ class Panel(LearnsCriteria):
 
     def build(self) -> None:
         """Make a member for each form."""
-        forms, reading = self.forms_asked(), self.options.reading
+        forms = self.forms_asked()
+        reading = self.options.reading
         for name in FORMS:
             vars(self).pop(f"by_{name}", None)
             if name in forms:
@@ -239,7 +240,8 @@ class Panel(LearnsCriteria):
 
     def connect(self, connection: Connection | None) -> None:
         """Take the way to reach these models."""
-        self._connection, self._open = connection, {}
+        self._connection = connection
+        self._open = {}
 
     def use(self, name: str, lm: str | LanguageModel | Any) -> None:
         """Let the model called `name` be this object."""
@@ -496,7 +498,8 @@ def _too_few(
     opinions: Mapping[str, Opinion], answers: Mapping[str, Answer | CallError]
 ) -> Verdict:
     """Return the verdict on a row for which most members gave no score."""
-    reasons, members = _reasons(opinions), len(opinions)
+    reasons = _reasons(opinions)
+    members = len(opinions)
     heard = members - len(reasons)
     why = f"only {heard} of {members} members gave a score: {'; '.join(reasons)}"
     if members == 1:
@@ -523,7 +526,7 @@ def _verdict(
         explanation=_nearest(heard, percent),
         criteria=_criteria(read),
         errors=_errors(heard),
-        repaired=any(map(attrgetter("repaired"), read)),
+        repaired=any(part.repaired for part in read),
         notes=(*_reasons(opinions), *_notes(heard)),
         opinions=opinions,
         spread=_spread(heard),
@@ -544,7 +547,7 @@ def _criteria(read: Sequence[Read]) -> Mapping[str, CriterionScore]:
 
 def _errors(heard: Mapping[str, Opinion]) -> tuple[ErrorSpan, ...]:
     """Return the errors of the first member that marked some."""
-    return next(filter(None, map(attrgetter("errors"), heard.values())), ())
+    return next(filter(None, (member.errors for member in heard.values())), ())
 
 
 def _notes(heard: Mapping[str, Opinion]) -> Iterator[str]:
@@ -556,19 +559,17 @@ def _notes(heard: Mapping[str, Opinion]) -> Iterator[str]:
 def _nearest(heard: Mapping[str, Opinion], percent: float) -> str:
     """Return the explanation of the member that is nearest to the panel's percent, of those that explain."""
     explained = [opinion for opinion in heard.values() if opinion.explanation]
-    return (
-        min(explained, key=lambda opinion: abs(opinion.percent - percent)).explanation
-        if explained
-        else ""
-    )
+    if explained:
+        return min(
+            explained, key=lambda opinion: abs(opinion.percent - percent)
+        ).explanation
+    return ""
 
 
 def _spread(heard: Mapping[str, Opinion]) -> float:
-    return (
-        float(np.std([opinion.percent for opinion in heard.values()], ddof=1))
-        if len(heard) > 1
-        else math.nan
-    )
+    if len(heard) > 1:
+        return float(np.std([opinion.percent for opinion in heard.values()], ddof=1))
+    return math.nan
 
 
 def _left_out(

@@ -114,7 +114,8 @@ class Decisions(OneAspect):
 
         request = Request(self.messages(item), max_tokens=1)
         reply = await lm.complete(request, meter=used.append, readable=readable)
-        percents, usage = scores(reply), sum(used, Usage())
+        percents = scores(reply)
+        usage = sum(used, Usage())
         missing = [name for name, percent in percents.items() if math.isnan(percent)]
         if missing:
             reason = f"no answer with probabilities for {', '.join(missing)}"

@@ -53,11 +53,10 @@ _STEP = re.compile(
 def numbered(text: str) -> str:
     """Return the steps of a text, numbered again, at most ten; a text without numbers on one line."""
     steps = _STEP.findall(text)
-    lines = (
-        [" ".join(step.replace("**", "").split()) for step in steps[:10]]
-        if len(steps) > 1
-        else []
-    )
+    if len(steps) > 1:
+        lines = [" ".join(step.replace("**", "").split()) for step in steps[:10]]
+    else:
+        lines = []
     text_of_steps = "\n".join(
         f"{i}. {line}" for i, line in enumerate(lines, start=1)
     ) or " ".join(text.split())
@@ -76,11 +75,11 @@ class StepsScoreLayout(OverallLayout):
     def rules(self, inputs: Mapping[str, Any]) -> str:
         """Return the form, after the steps if there are some."""
         form = super().rules(inputs)
-        return (
-            f"Go through these steps in your mind:\n{disarm(self.steps)}\n\n{form}"
-            if self.steps
-            else form
-        )
+        if self.steps:
+            return (
+                f"Go through these steps in your mind:\n{disarm(self.steps)}\n\n{form}"
+            )
+        return form
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         """Read the score; the written one for sampled answers."""
@@ -219,11 +218,12 @@ class GEval(OneAspect):
             f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
             f"{self.options.temperature:g}, standard error {error}"
         )
-        return (
-            (note, f"{lost} of {self.options.samples} drawn answers could not be read")
-            if lost
-            else (note,)
-        )
+        if lost:
+            return (
+                note,
+                f"{lost} of {self.options.samples} drawn answers could not be read",
+            )
+        return (note,)
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of the scorer, and of the planner if it is still to run."""

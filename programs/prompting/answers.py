@@ -122,7 +122,8 @@ def share_of_words(
     """
     if start is None:
         return math.nan, 0.0
-    text, choices = reply.text[start:].lower(), tuple(word.lower() for word in words)
+    text = reply.text[start:].lower()
+    choices = tuple(word.lower() for word in words)
     own = (place for place, word in enumerate(choices) if text.startswith(word))
     return _mean(_shares(tokens_from(reply, start), choices, next(own, 0)))
 
@@ -133,11 +134,9 @@ def _mean(shares: Iterable[tuple[int, float]]) -> tuple[float, float]:
     for place, share in shares:
         weights[place] = weights.get(place, 0.0) + share
     mass = sum(weights.values())
-    return (
-        (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0))
-        if mass > 0.0
-        else (math.nan, 0.0)
-    )
+    if mass > 0.0:
+        return (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0))
+    return (math.nan, 0.0)
 
 
 def _shares(
@@ -147,11 +146,13 @@ def _shares(
 
     own: the place of the answer's own word.
     """
-    begun, share = "", 1.0
+    begun = ""
+    share = 1.0
     for token in tokens:
         if not token.alternatives:
             break
-        spoken, further = _continued(begun, token.text, words), 0.0
+        spoken = _continued(begun, token.text, words)
+        further = 0.0
         for text, logprob in token.alternatives:
             places = _continued(begun, text, words)
             part = share * math.exp(min(logprob, 0.0))
@@ -161,7 +162,8 @@ def _shares(
                 yield min(places, key=lambda place: abs(place - own)), part
         if not further:
             return
-        begun, share = _joined(begun, token.text), further
+        begun = _joined(begun, token.text)
+        share = further
     if begun:
         yield own, share
 
@@ -310,10 +312,8 @@ def _why_in(entry: Mapping[str, Any]) -> str:
 
 
 #: Keys of an explanation, and of a criterion's name in a list.
-_WHY, _NAME = (
-    ("explanation", "reason", "reasoning", "justification"),
-    ("name", "criterion", "aspect"),
-)
+_WHY = ("explanation", "reason", "reasoning", "justification")
+_NAME = ("name", "criterion", "aspect")
 
 
 def _key(name: str) -> str:
@@ -324,11 +324,10 @@ def _pairs(data: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Names with what stands under them, the outermost first."""
     if isinstance(data, list):
         for entry in data:
-            named = (
-                next((entry[key] for key in _NAME if key in entry), None)
-                if isinstance(entry, dict)
-                else None
-            )
+            if isinstance(entry, dict):
+                named = next((entry[key] for key in _NAME if key in entry), None)
+            else:
+                named = None
             if isinstance(named, str):
                 yield named, entry
     elif isinstance(data, dict):
@@ -431,7 +430,8 @@ def _entries_of(body: str) -> list[tuple[Any, Any, Any]]:
     entries = list[tuple[Any, Any, Any]]()
     for entry in data if isinstance(data, list) else ():
         if isinstance(entry, dict):
-            name, meaning = entry.get("name"), entry.get("definition")
+            name = entry.get("name")
+            meaning = entry.get("definition")
             entries.append((name, meaning, entry.get("comments")))
     return entries
 
@@ -501,7 +501,8 @@ def _explanation(text: str, score: Stated) -> str:
     """The explanation of an answer: behind its label, before or after the score."""
     if score.explanation is not None:
         return score.explanation
-    before, after = text[: score.start], text[score.end :]
+    before = text[: score.start]
+    after = text[score.end :]
     label = EXPLANATION.search(before)
     if label:
         words = before[label.end() :]

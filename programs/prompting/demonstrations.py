@@ -63,7 +63,8 @@ def labelled(
     gold = {"augmented": False, "gold": True}
     if not layout.rates or (demo.get("comparison") and demo.get("other")):
         return demo | gold if layout.shows(demo) else None
-    item, human = Item.of(row), human_score(row)
+    item = Item.of(row)
+    human = human_score(row)
     percent = human if scale is None else scale.to_percent(human)
     if not 0 <= percent <= 100 or (scale is None and row.get("score") is None):
         now = "" if scale is None else f"; it is {scale} now"

@@ -62,7 +62,8 @@ class Line:
 
 def number(scale: Scale, label: str = "Score", wanted: str = "number") -> Line:
     """Return a line with a whole number of a scale, of digits or up to 100."""
-    low, high = int(scale.low), int(scale.high)
+    low = int(scale.low)
+    high = int(scale.high)
     if high == 100:
         return Line(label, wanted, '("100" | [0-9] [0-9]?)', {"type": "integer"})
     return Line(
@@ -166,7 +167,8 @@ class Form:
                 )  # an answer's line is one line
                 root += [f"{lead} {part.grammar}" if part.label else part.grammar, end]
                 continue
-            name, end = part.name.lower(), r'"\n\n"'
+            name = part.name.lower()
+            end = r'"\n\n"'
             several = rf'{name} ("\n\n" {name}){{0,{part.most - 1}}}'
             root += [
                 f"({quoted(part.nothing)} | {several})" if part.nothing else several,

@@ -15,7 +15,9 @@ import json_repair
 
 #: Of JSON that has to be repaired: characters, levels of brackets, and times that a character is looked at. Broken
 #: answers of models need one to five.
-_LONGEST, _DEEPEST, _LOOKS = 20_000, 8, 20
+_LONGEST = 20_000
+_DEEPEST = 8
+_LOOKS = 20
 _FENCED = re.compile(
     r"```(?:json)?[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL | re.IGNORECASE
 )
@@ -41,7 +43,8 @@ def json_parts(text: str) -> list[Any]:
         try:
             part, end = json.JSONDecoder().raw_decode(body)
         except (ValueError, RecursionError):
-            part, end = (None if parts else lenient_json(body)), len(body)
+            part = None if parts else lenient_json(body)
+            end = len(body)
         parts += [] if part is None else [part]
         following = _OPENED.search(body, end)
         body = body[following.end() :] if following else ""

@@ -192,11 +192,10 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         """Refuse what was read of an answer that neither the model nor the limit of tokens ended."""
         if reply.ending in ("whole", "limit") or read.final:
             return read
-        cut = (
-            "the provider's content filter cut the answer off"
-            if reply.ending == "filter"
-            else f"the answer is cut off, the server ended it with {reply.finish!r}"
-        )
+        if reply.ending == "filter":
+            cut = "the provider's content filter cut the answer off"
+        else:
+            cut = f"the answer is cut off, the server ended it with {reply.finish!r}"
         return Read({}, problem=f"{cut}: {read.problem}" if read.problem else cut)
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
@@ -453,11 +452,9 @@ class OverallLayout(ScoreLayout):
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
         """Return the request to judge the aspect, or the output."""
-        return (
-            f"Judge {inputs['aspect']} of the output."
-            if inputs.get("aspect")
-            else "Judge the output."
-        )
+        if inputs.get("aspect"):
+            return f"Judge {inputs['aspect']} of the output."
+        return "Judge the output."
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         """Return a demonstration's score with its explanation; None if that is needed and missing."""
@@ -550,7 +547,8 @@ class CriteriaLayout(ScoreLayout):
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         """Return a demonstration's criterion scores; None for an incomplete one."""
         scores: Mapping[str, CriterionScore] = demo.get("criteria_scores") or {}
-        digits, whys = list[str](), list[str]()
+        digits = list[str]()
+        whys = list[str]()
         for criterion in inputs["criteria"]:
             score = scores.get(criterion.name)
             if score is None or math.isnan(score.score):
@@ -618,11 +616,10 @@ class CriteriaLayout(ScoreLayout):
 
     def _apart(self, reply: Reply) -> tuple[Reply, str]:
         """The part of an answer with the scores, and that with the reasons, where these come after."""
-        first = (
-            re.search(r"^[\s*_#-]*Why\b", reply.text, re.MULTILINE)
-            if self.explain == "after"
-            else None
-        )
+        if self.explain == "after":
+            first = re.search(r"^[\s*_#-]*Why\b", reply.text, re.MULTILINE)
+        else:
+            first = None
         if first is None or first.start() == 0:
             return reply, ""
         # What ends before the limit is whole, whatever came after.
@@ -740,11 +737,10 @@ class CriteriaListLayout(Layout):
 
     def grammar(self, inputs: Mapping[str, Any]) -> str:
         """Return the grammar of four to ten criteria."""
-        cited = (
-            '"\\", \\"comments\\": \\"" ([0-9]{1,3} (", " [0-9]{1,3}){0,7})? '
-            if inputs.get("cites")
-            else ""
-        )
+        if inputs.get("cites"):
+            cited = '"\\", \\"comments\\": \\"" ([0-9]{1,3} (", " [0-9]{1,3}){0,7})? '
+        else:
+            cited = ""
         return (
             'root ::= "{\\"criteria\\": [" entry (", " entry){3,9} "]}"\n'
             'entry ::= "{\\"name\\": \\"" name "\\", \\"definition\\": \\"" [A-Z] [^"\\\\\\n]{15,120} '

@@ -83,7 +83,8 @@ class Answer:
 
 def spent(answers: Iterable[Any]) -> tuple[Usage, tuple[str, ...]]:
     """Return the cost and the raw texts of several answers; those that could not be read are `CallError`s with both."""
-    usages, raw = list[Usage](), list[str]()
+    usages = list[Usage]()
+    raw = list[str]()
     for answer in answers:
         usage: Usage | None = getattr(answer, "usage", None)
         usages += [] if usage is None else [usage]

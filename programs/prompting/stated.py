@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 
 from judgesmith.programs.prompting.json_answers import (
@@ -94,7 +93,8 @@ def _label(names: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{names}){_SEPARATOR}", re.IGNORECASE | re.VERBOSE)
 
 
-_LABEL, _OTHER_LABEL = _label(_NAMES), _label(_OTHERS)
+_LABEL = _label(_NAMES)
+_OTHER_LABEL = _label(_OTHERS)
 #: A label that has its line to itself, as a heading does, with the number on the next one; or the number alone behind.
 _HEADING = re.compile(
     rf"^[^\w\n]*+(?:(?:overall|final|total)[ ])?(?:{_NAMES})(?:[^\w\n]*$\n\s*+(?=\S)|[ \t]++(?=\d))",
@@ -406,16 +406,13 @@ def _value(text: str, place: int, *, own: bool) -> re.Match[str] | None:
 def _of_aspect(text: str, match: re.Match[str]) -> Stated | None:
     """The score on a line such as "Fluency score: 4"."""
     before = _OF_ASPECT.match(_line_before(text, match.start()))
-    value = (
-        _COMPLETE.match(text, match.end())
-        if before and not _NOT_OWN.search(before["words"])
-        else None
-    )
-    return (
-        _stated(value, match.start())
-        if value is not None and value["ends"] is not None
-        else None
-    )
+    if before and not _NOT_OWN.search(before["words"]):
+        value = _COMPLETE.match(text, match.end())
+    else:
+        value = None
+    if value is not None and value["ends"] is not None:
+        return _stated(value, match.start())
+    return None
 
 
 def _stated(match: re.Match[str], start: int) -> Stated:
@@ -476,7 +473,7 @@ def _scores_in(parts: Sequence[Any], text: str = "") -> list[Stated]:
         if not math.isnan(score.number) and score.number in placed:
             labelled = placed[score.number]
             scores[place] = replace(labelled, explanation=score.explanation)
-    equal = len(set(map(attrgetter("number"), scores))) == 1
+    equal = len({score.number for score in scores}) == 1
     return scores[:1] if equal else scores
 
 

@@ -53,7 +53,8 @@ class AsksForms(DirectScorer):
 
     def build(self) -> None:
         """Make the steps that ask: of one number, or of the forms."""
-        aspect, forms = self.options.aspect, self.options.forms
+        aspect = self.options.aspect
+        forms = self.options.forms
         before = vars(self).pop("panel", None)
         vars(self).pop("scorer", None)
         if not forms:

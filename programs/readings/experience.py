@@ -119,7 +119,8 @@ class Experience(parts.Options):
         states = {}
         for name, block in self.states.items():
             if name in blocks:
-                means, spreads = np.array(block.means), np.array(block.spreads)
+                means = np.array(block.means)
+                spreads = np.array(block.spreads)
                 states[name] = (means, spreads, np.array(block.weights))
         head = LinearHead.of_standardised(numbers, states)
         if facts := self._likeliest(names):
@@ -138,7 +139,8 @@ class Experience(parts.Options):
 
     def of_seen(self, table: Readings) -> Experience:
         """Return the experience without the weights of readings that most rows have beyond their ranges."""
-        numbers, states = dict(self.numbers), dict(self.states)
+        numbers = dict(self.numbers)
+        states = dict(self.states)
         for name, ends in self.ranges.items():
             if name in numbers and name in table.names:
                 if _mostly_beyond(table.columns([name])[:, 0], ends):

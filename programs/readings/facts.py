@@ -81,7 +81,8 @@ def details_in(text: str) -> set[str]:
 
 def share(claimed: Iterable[str], material: Iterable[str]) -> float:
     """Return the share of the first that the second has, too; NaN for none."""
-    claims, there = set(claimed), set(material)
+    claims = set(claimed)
+    there = set(material)
     return len(claims & there) / len(claims) if claims else math.nan
 
 
@@ -95,7 +96,8 @@ def sequences(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
 
 def found_in(claimed: Sequence[str], material: Sequence[str], length: int) -> float:
     """Return the share of an output's sequences of words that a text has; NaN if one of them has none."""
-    claims, there = sequences(claimed, length), sequences(material, length)
+    claims = sequences(claimed, length)
+    there = sequences(material, length)
     if not claims or not there:
         return math.nan
     return (
@@ -152,11 +154,10 @@ def beside(
                 places[word] for word in sentence.telling if len(places[word]) <= COMMON
             )
         )
-        best = (
-            material[max(votes, key=lambda number: (votes[number], -number))]
-            if votes
-            else None
-        )
+        if votes:
+            best = material[max(votes, key=lambda number: (votes[number], -number))]
+        else:
+            best = None
         yield sentence, best, share(sentence.telling, best.telling if best else ())
 
 
@@ -168,7 +169,8 @@ def sentence_numbers(
     supported, weakest: the mean and the least share of a sentence's telling words that its best sentence of the source
     has. negations: the share of sentences that negate as often as that one, among those where either negates.
     """
-    shares, alike = list[float](), list[bool]()
+    shares = list[float]()
+    alike = list[bool]()
     for sentence, best, overlap in beside(output, material):
         shares.append(overlap)
         if best is not None and sentence.negations + best.negations:
@@ -356,9 +358,12 @@ def facts(text: Text) -> dict[str, float]:
     `values_said`. context: of its words those that the context alone has. of_reference: of the reference's words those
     that the output has.
     """
-    material, output = one_spelling(text.material), one_spelling(text.judged)
-    context, reference = one_spelling(text.context), one_spelling(text.reference)
-    output_words, there = words_in(output), words_in(material)
+    material = one_spelling(text.material)
+    output = one_spelling(text.judged)
+    context = one_spelling(text.context)
+    reference = one_spelling(text.reference)
+    output_words = words_in(output)
+    there = words_in(material)
     return {
         "pairs": found_in(output_words, there, 2),
         "triples": found_in(output_words, there, 3),

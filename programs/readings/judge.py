@@ -12,7 +12,6 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,7 +48,8 @@ DIRECT = "direct"
 #: What a verdict has from the own score's.
 OF_OWN = ("usage", "raw", "repaired", "criteria", "errors", "opinions", "spread")
 #: With fewer rows, or fewer groups, no head is fitted.
-FEWEST_ROWS, FEWEST_GROUPS = 3, 3
+FEWEST_ROWS = 3
+FEWEST_GROUPS = 3
 GENERAL = INSTRUCTIONS["general"]
 #: Q from which on a signal seems to run the other way.
 INVERSE = -0.3
@@ -189,7 +189,8 @@ class ModelReadings(AsksForms):
     @property
     def rows(self) -> RowReader:
         """Return what reads its rows, by its options and weights as they are now."""
-        options, head = self.options, self.head
+        options = self.options
+        head = self.head
         return RowReader(
             reader=options.reader,
             instruction=options.instruction or GENERAL,
@@ -331,16 +332,17 @@ class ModelReadings(AsksForms):
             for name, (mean, _) in head.weights.items()
         }
         details = self._details(added, row, item)
-        notes, partly = list(row.notes), dict[str, float]()
+        notes = list(row.notes)
+        partly = dict[str, float]()
         if row.source != 1:
             partly["source"] = round(row.source, 4)
             reader = self.rows.opened(lm).reader.name
             notes.append(f"{reader} read {row.source:.1%} of the source, {CHOSEN}")
         unlike = {name: added[name] for name in head.unlike(table)}
         if far := saying.reasons(unlike, above):
-            words = "; ".join(map(attrgetter("words"), far))
+            words = "; ".join(passage.words for passage in far)
             notes.append(f"far from the rows that the judge learnt from: {words}")
-        improbable = list(map(itemgetter(0), details.improbable))
+        improbable = [words for words, *_ in details.improbable]
         verdict = Verdict(
             score=math.nan,
             explanation=saying.explained(saying.reasons(added, above), improbable),
@@ -371,9 +373,11 @@ class ModelReadings(AsksForms):
             for a, b, nats in words
             if nats > least + saying.CLEARLY
         }
-        words = (
-            words if item.output.startswith(read) else []
-        )  # of a trajectory only the assistant's turns are read
+        # of a trajectory only the assistant's turns are read
+        if item.output.startswith(read):
+            words = words
+        else:
+            words = []
         return Contributions(
             self.head.base,
             dict(sorted(groups.items(), key=lambda pair: -abs(pair[1]))),
@@ -433,10 +437,13 @@ class ModelReadings(AsksForms):
         # A hosted model beside which another one reads; of one that is read itself experience knows more than it says.
         strong = leader is not None or (not lm.embedded and self.options.reader != "")
         if leader is None:
-            own, alone = DIRECT, "the model's own score"
+            own = DIRECT
+            alone = "the model's own score"
             direct = direct_scores[usable].tolist()
         else:
-            own, alone, direct = f"{SIGNAL}.{leader.name}", leader.name, None
+            own = f"{SIGNAL}.{leader.name}"
+            alone = leader.name
+            direct = None
         table = table_of([row for row in readings if row is not None], direct, groups)
         experience = self._experience(lm)
         fit = rows.fit_head(table, usable, experience, own, strong=strong)
@@ -486,7 +493,8 @@ class ModelReadings(AsksForms):
     def fitted(self) -> dict[str, Any]:
         """Return the head over its readings; see `capabilities.Learns`."""
         # Judges that were saved before there were limits keep their fingerprints.
-        head, whose = self.head, (self.head_model, self.head_way)
+        head = self.head
+        whose = (self.head_model, self.head_way)
         fitted = self.panel.fitted() if self.options.forms else {}
         if head is not None:
             data = head.data(*whose)
@@ -501,7 +509,8 @@ class ModelReadings(AsksForms):
         """
         if name == "head":
             held = parts.read_options(HeadData, data, "the head")
-            self.head, self.head_model = LinearHead.of(held), held.model
+            self.head = LinearHead.of(held)
+            self.head_model = held.model
             self.head_way = held.way
         elif self.options.forms:
             self.panel.load_fitted(name, data)
@@ -602,7 +611,8 @@ def table_of(
 
     The score is in percent, NaN where the model gave none.
     """
-    names, own = tuple(rows[0].numbers), () if direct is None else (DIRECT,)
+    names = tuple(rows[0].numbers)
+    own = () if direct is None else (DIRECT,)
     values = np.empty((len(rows), len(own) + len(names)))
     if direct is not None:
         values[:, 0] = direct

@@ -39,7 +39,8 @@ from judgesmith.wording import SPACELESS
 
 Words = Mapping[str, tuple[str, str, str, str]]
 #: Before the name of a column that is a reading; and the name of the trained reader's score.
-SIGNAL, TRAINED = "signal", "trained.score"
+SIGNAL = "signal"
+TRAINED = "trained.score"
 
 
 class Reading(ABC):
@@ -97,7 +98,8 @@ def surface(source: str, output: str) -> dict[str, float]:
     distinct words a word. repeated: share of word pairs that came before. sentence: mean words a sentence, log. Where
     both texts have more than 10,000 words, order and copied are lower bounds; see `_longest_common`.
     """
-    source_words, output_words = _words(source), _words(output)
+    source_words = _words(source)
+    output_words = _words(output)
     both = set(source_words) & set(output_words)
     pairs = Counter(itertools.pairwise(output_words))
     ends = max(1, sum(word in _ENDS for word in output_words))
@@ -120,7 +122,8 @@ def reference(reference_text: str, output: str) -> dict[str, float]:
 
     reference: F1 of their words. reference_order: similarity as sequences of words, 0 to 1.
     """
-    right, output_words = _words(reference_text), _words(output)
+    right = _words(reference_text)
+    output_words = _words(output)
     if not right:
         return {"reference": math.nan, "reference_order": math.nan}
     shared = (Counter(right) & Counter(output_words)).total()
@@ -145,7 +148,8 @@ def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
 def _divided(words: Sequence[str], parts: int) -> Iterator[Sequence[str]]:
     """Divide the words into `parts` of about the same length."""
     for part in range(parts):
-        start, end = len(words) * part // parts, len(words) * (part + 1) // parts
+        start = len(words) * part // parts
+        end = len(words) * (part + 1) // parts
         yield words[start:end]
 
 
@@ -322,15 +326,14 @@ class RowReadings:
         Surprise is -log p in nats of a word's least expected token. Punctuation is left out; if a script has no spaces,
         the tokens stand for words.
         """
-        ends, result = np.array(self.tokens.ends), list[tuple[int, int, float]]()
+        ends = np.array(self.tokens.ends)
+        result = list[tuple[int, int, float]]()
         for match in _RUN.finditer(text, 0, int(ends[-1]) if len(ends) else 0):
             word = match[0].strip(_PUNCTUATION)
             start = match.start() + match[0].index(word)
             end = start + len(word)
-            first, last = (
-                np.searchsorted(ends, start, "right"),
-                np.searchsorted(ends, end),
-            )
+            first = np.searchsorted(ends, start, "right")
+            last = np.searchsorted(ends, end)
             worst = -float(self.tokens.logp[first : last + 1].min()) if word else 0.0
             if result and result[-1][1:] == (start, worst):
                 result[-1] = (result[-1][0], end, worst)
@@ -405,11 +408,9 @@ def _read_together(
 
 
 def _wanted(reader: Reader, layers: int) -> tuple[int, ...]:
-    return (
-        middle(reader.ability.layers, layers)
-        if layers and reader.ability.layers
-        else ()
-    )
+    if layers and reader.ability.layers:
+        return middle(reader.ability.layers, layers)
+    return ()
 
 
 def _numbered(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 from judgesmith.programs.readings.kinds import TRAINED, Words, group_of
@@ -11,7 +10,10 @@ from judgesmith.programs.registry import readings
 
 #: Points of 100 that a reason moves a score by at least, and the share of what the strongest one does; how many reasons
 #: are named on a side, and how many words; by how many nats these are less expected than any of a typical output.
-WORTH, SHARE, MOST, CLEARLY = 1.0, 0.2, 3, 2.0
+WORTH = 1.0
+SHARE = 0.2
+MOST = 3
+CLEARLY = 2.0
 
 
 class Reason(NamedTuple):
@@ -96,7 +98,7 @@ def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
         why: The reasons.
         words: The least expected words, which are named if such words spoke against it.
     """
-    points = list(map(attrgetter("points"), why))
+    points = [point.points for point in why]
     moved = sum(points)
     least = max([WORTH, *(SHARE * abs(number) for number in points)])
     raised = [reason for reason in why if reason.points >= least][:MOST]
@@ -105,7 +107,7 @@ def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
     if moved < 0:
         sides.reverse()
     sentences = [f"Scored {_place(moved)} a typical output", *filter(None, sides)]
-    if words and "words" in map(attrgetter("about"), lowered):
+    if words and "words" in (reason.about for reason in lowered):
         quoted = ", ".join(map("“{}”".format, words))
         sentences.append(f"Least expected words: {quoted}")
     return ". ".join(sentences) + "."
@@ -119,4 +121,4 @@ def _place(moved: float) -> str:
 
 def _side(name: str, reasons: Sequence[Reason]) -> str:
     """Reasons of one side; "" for none."""
-    return f"{name}: {'; '.join(map(attrgetter('words'), reasons))}" if reasons else ""
+    return f"{name}: {'; '.join(reason.words for reason in reasons)}" if reasons else ""

@@ -93,7 +93,8 @@ def _worth(words: str) -> int:
         if word == "hundred":
             current *= 100
         elif word in _SCALES:
-            total, current = total + current * _SCALES[word], 0
+            total = total + current * _SCALES[word]
+            current = 0
         elif word != "and":
             current += _WORTH[word]
     return total + current

@@ -22,10 +22,15 @@ from judgesmith.programs.readings.experience import read_experience
 from judgesmith.programs.readings.head import LinearHead, Readings
 from judgesmith.programs.readings.passages import INSTRUCTIONS, Piece, Text
 
-NAME, BASE = "judgesmith-135m", "local/smollm2-135m"
+NAME = "judgesmith-135m"
+BASE = "local/smollm2-135m"
 #: The layer whose states are read, and the most tokens of a source, a context, a reference and an output that are read,
 #: as in training; longer texts lose their middle.
-LAYER, SOURCE, CONTEXT, REFERENCE, OUTPUT = 22, 200, 120, 90, 180
+LAYER = 22
+SOURCE = 200
+CONTEXT = 120
+REFERENCE = 90
+OUTPUT = 180
 #: Characters of an output up to which it is read as in training, a longer one is read whole; and of the two ends of
 #: other texts, which have more tokens than are read.
 AS_TRAINED = 3000
@@ -75,7 +80,9 @@ def trained_score(text: Text, aspect: str) -> Trained:
             shares |= {"output": len(outputs[0]) / len(tokens)}
     # Of several windows the beginning's states are not needed again.
     start = len(before) if len(outputs) > 1 else 0
-    counts, means, ends = list[int](), list[Any](), list[Any]()
+    counts = list[int]()
+    means = list[Any]()
+    ends = list[Any]()
     for output in outputs:
         states = reader.states([*before, *output, *after], LAYER, start=start)
         states = states[len(before) - start :]
@@ -117,12 +124,10 @@ def _prompt(
         (task for task, asks in INSTRUCTIONS.items() if asks == text.instruction), ""
     )
     kind = _TASKS.get(job, "an answer to an instruction")
-    before, shares = (
-        _tokens(
-            reader, f"Is this {kind} good? Aspect: {aspect[:200].replace('_', ' ')}.\n"
-        ),
-        {},
+    before = _tokens(
+        reader, f"Is this {kind} good? Aspect: {aspect[:200].replace('_', ' ')}.\n"
     )
+    shares = {}
     parts = (
         ("Source", text.source, SOURCE),
         ("Context", text.context, CONTEXT),
@@ -130,11 +135,10 @@ def _prompt(
     )
     for name, part, most in parts:
         if part:
-            ends = (
-                part
-                if len(part) <= 2 * AS_TRAINED
-                else part[:AS_TRAINED] + part[-AS_TRAINED:]
-            )
+            if len(part) <= 2 * AS_TRAINED:
+                ends = part
+            else:
+                ends = part[:AS_TRAINED] + part[-AS_TRAINED:]
             tokens = _tokens(reader, ends)
             shown = _cut(tokens, most)
             if len(shown) < len(tokens):
@@ -149,8 +153,6 @@ def _tokens(reader: StatesReader, text: str) -> list[int]:
 
 
 def _cut(tokens: list[int], most: int) -> list[int]:
-    return (
-        tokens
-        if len(tokens) <= most
-        else tokens[: most // 2] + tokens[most // 2 - most :]
-    )
+    if len(tokens) <= most:
+        return tokens
+    return tokens[: most // 2] + tokens[most // 2 - most :]

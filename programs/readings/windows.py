@@ -24,7 +24,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,8 @@ from judgesmith.wording import SPACELESS
 
 _WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
 #: Tokens that are kept free for what division changes at the edges, and the fewest that a window is worth.
-SPARE, LEAST = 32, 64
+SPARE = 32
+LEAST = 64
 #: Characters of the longest tokens (spaces, mostly): no text of more for each token of the context fits into it.
 LONGEST_TOKEN = 32
 #: Characters of a stretch at most.
@@ -103,7 +103,8 @@ def windows(text: Text, reader: Reader) -> Windows:
     Raises:
         OptionError: For an empty output, and for a context that holds little more than the instruction.
     """
-    whole, context = passage(text, reader.chat), reader.ability.context
+    whole = passage(text, reader.chat)
+    context = reader.ability.context
     if not context or _holds(reader, whole):
         return Windows((Window(whole, 0),))
     frame = reader.size(
@@ -116,19 +117,16 @@ def windows(text: Text, reader: Reader) -> Windows:
             "the row's texts; shorten the instruction, or take a reader with a longer context"
         )
     longest = min(STRETCH, room // 8)
-    source, output = (
-        _Stretches(text.material, longest, reader),
-        _Stretches(text.judged, longest, reader),
-    )
+    source = _Stretches(text.material, longest, reader)
+    output = _Stretches(text.judged, longest, reader)
     sizes = [output.size(index) for index in range(len(output.spans))]
     rooms = Room.of(room, source.total(room), sum(sizes))
-    result, shown = list[Window](), set[int]()
+    result = list[Window]()
+    shown = set[int]()
     for before, first, end in _divided(sizes, rooms):
         start = output.spans[first][0]
-        target, before_it = (
-            output.joined(range(first, end)),
-            output.joined(range(before, first)),
-        )
+        target = output.joined(range(first, end))
+        before_it = output.joined(range(before, first))
         if not target.strip():
             continue
         chosen = source.chosen(target, rooms.material)
@@ -146,10 +144,8 @@ def windows(text: Text, reader: Reader) -> Windows:
 
 def _holds(reader: Reader, whole: Passage) -> bool:
     """Return True if a passage fits into the context. Tokens of one that is far too long are not counted."""
-    length, context = (
-        sum(len(piece.text) for piece in whole.pieces),
-        reader.ability.context,
-    )
+    length = sum(len(piece.text) for piece in whole.pieces)
+    context = reader.ability.context
     return length <= LONGEST_TOKEN * context and reader.size(whole.pieces) <= context
 
 
@@ -160,11 +156,13 @@ def _divided(sizes: Sequence[int], rooms: Room) -> Iterator[tuple[int, int, int]
     """
     first = 0
     while first < len(sizes):
-        before, left = first, rooms.before
+        before = first
+        left = rooms.before
         while before and sizes[before - 1] <= left:
             before -= 1
             left -= sizes[before]
-        end, left = first, rooms.target + (0 if first else rooms.before)
+        end = first
+        left = rooms.target + (0 if first else rooms.before)
         while end < len(sizes) and (end == first or sizes[end] <= left):
             left -= sizes[end]
             end += 1
@@ -176,7 +174,8 @@ class _Stretches:
     """A text in stretches, of which those are found that a window of the output needs."""
 
     def __init__(self, text: str, longest: int, reader: Reader) -> None:
-        self._text, self._reader = text, reader
+        self._text = text
+        self._reader = reader
         self.spans = list(stretches(text, longest))
 
     def size(self, index: int) -> int:
@@ -203,7 +202,8 @@ class _Stretches:
 
     def chosen(self, target: str, room: int) -> set[int]:
         """The stretches that are shown beside a window: all, or those that share most with it, as many as fit."""
-        count, weights = len(self.spans), Counter[int]()
+        count = len(self.spans)
+        weights = Counter[int]()
         if self.total(room) <= room:
             return set(range(count))
         for word in sorted(_words(target)):
@@ -223,7 +223,8 @@ class _Stretches:
 
     def joined(self, chosen: Iterable[int]) -> str:
         """The text of some stretches, in their order."""
-        runs, last = list[str](), -1
+        runs = list[str]()
+        last = -1
         for index in sorted(chosen):
             words = self._text[slice(*self.spans[index])]
             if runs and index - 1 == last:
@@ -290,9 +291,9 @@ def joined(each: Sequence[Window], read: Sequence[TokenReading]) -> TokenReading
     for window, reading in zip(each, read, strict=True):
         ends += [window.start + end for end in reading.ends]
     return TokenReading(
-        logp=np.concatenate(list(map(attrgetter("logp"), read))),
-        entropy=np.concatenate(list(map(attrgetter("entropy"), read))),
-        top=np.concatenate(list(map(attrgetter("top"), read))),
+        logp=np.concatenate([part.logp for part in read]),
+        entropy=np.concatenate([part.entropy for part in read]),
+        top=np.concatenate([part.top for part in read]),
         ends=tuple(ends),
         means=means,
     )
@@ -300,7 +301,9 @@ def joined(each: Sequence[Window], read: Sequence[TokenReading]) -> TokenReading
 
 #: Tokens of a template, an instruction and the marks around a row; bytes to a token, about; tokens of a context where
 #: no model was opened to tell.
-FRAME, BYTES_A_TOKEN, USUAL_CONTEXT = 60, 3.5, 4096
+FRAME = 60
+BYTES_A_TOKEN = 3.5
+USUAL_CONTEXT = 4096
 
 
 def expected_passes(text: Text, context: int = USUAL_CONTEXT) -> Passes:

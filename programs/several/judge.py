@@ -266,8 +266,10 @@ class SeveralAspects(Method):
 
     def _together(self, verdicts: Mapping[str, Verdict]) -> Verdict:
         """Return the verdict on the whole, which has those on the aspects."""
-        failed, explained = list[str](), list[str]()
-        errors, raw = list[ErrorSpan](), list[str]()
+        failed = list[str]()
+        explained = list[str]()
+        errors = list[ErrorSpan]()
+        raw = list[str]()
         notes: dict[str, None] = {}
         partly: dict[str, float] = {}
         usage = Usage()

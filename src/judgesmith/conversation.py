@@ -35,7 +35,8 @@ _REQUEST = (
 )
 _OF_REQUESTS = frozenset(_REQUEST.split())
 #: Under which of these a request has its turns, the last two only beside the model's name, and what goes before them.
-_TURNS, _TURNS_OF_MODELS = ("messages", "conversation", "turns"), ("input", "contents")
+_TURNS = ("messages", "conversation", "turns")
+_TURNS_OF_MODELS = ("input", "contents")
 _SYSTEM = ("system", "instructions", "system_instruction")
 _PASSAGE = (
     "page_content",

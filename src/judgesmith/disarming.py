@@ -74,7 +74,8 @@ def disarm(text: str) -> str:
         text
     ):  # most texts have none; many times faster than the pattern
         # Once more where something was disarmed: "<0<think>" becomes "<0‹think>", which is tight brackets again.
-        before, text = text, _disarmed(text)
+        before = text
+        text = _disarmed(text)
     return text
 
 

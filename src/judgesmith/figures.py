@@ -73,7 +73,8 @@ class Drawing(Markup):
         Raises:
             OSError: If it cannot be written.
         """
-        kind, buffer = path.suffix.lower().lstrip("."), io.BytesIO()
+        kind = path.suffix.lower().lstrip(".")
+        buffer = io.BytesIO()
         with _colours(ON_PAPER), _style({"pdf.fonttype": 42}):
             drawn = _figure(*self.place)
             drawn.savefig(
@@ -175,7 +176,8 @@ def svg(
         _style(style),
         warnings.catch_warnings(),
     ):
-        figure, buffer = _figure(draw, width, height), io.StringIO()
+        figure = _figure(draw, width, height)
+        buffer = io.StringIO()
         figure.patch.set_visible(False)
         figure.axes[0].patch.set_visible(False)
         warnings.filterwarnings(
@@ -319,7 +321,8 @@ def plot(
         if line == "zero" and axes.get_ylim()[0] < 0 < axes.get_ylim()[1]:
             axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
         if line == "diagonal":
-            across, up = axes.get_xlim(), axes.get_ylim()
+            across = axes.get_xlim()
+            up = axes.get_ylim()
             both = max(across[0], up[0]), min(across[1], up[1])
             if both[0] < both[1]:
                 axes.plot(both, both, ":", color=DIM, linewidth=1)

@@ -150,7 +150,8 @@ def _shares_a_run(one: Folded, other: Folded) -> bool:
 
 def same_output(one: str, other: str) -> bool:
     """Whether two outputs are alike and long enough for that to mean something."""
-    a, b = folded(one), folded(other)
+    a = folded(one)
+    b = folded(other)
     return a.telling and b.telling and alike(a, b)
 
 
@@ -165,7 +166,8 @@ def same_row(source: str, output: str, other_source: str, other_output: str) -> 
     They do with alike outputs of more than a few words, or with alike outputs of any length if their sources are alike
     or one has none.
     """
-    a, b = folded(output), folded(other_output)
+    a = folded(output)
+    b = folded(other_output)
     if not alike(a, b):
         return False
     unknown = not (source.strip() and other_source.strip())

@@ -188,11 +188,10 @@ class Registry(Generic[P]):
         for taken in (name, *getattr(part, "aliases", ())):
             other = self._parts.get(self._aliases.get(taken, taken))
             # A module that is imported again defines its classes again.
-            again = (
-                _place(other) == _place(part)
-                if isinstance(part, type)
-                else other == part
-            )
+            if isinstance(part, type):
+                again = _place(other) == _place(part)
+            else:
+                again = other == part
             if other is not None and not again:
                 raise OptionError(
                     f"{self.kind} {taken!r} exists already: {_place(other)}"
@@ -220,11 +219,10 @@ class Registry(Generic[P]):
         self._load()
         part = self._parts.get(self._aliases.get(name, name))
         if part is None:
-            broken = (
-                f"; the plug-in {name!r} is broken: {self.broken[name]}"
-                if name in self.broken
-                else ""
-            )
+            if name in self.broken:
+                broken = f"; the plug-in {name!r} is broken: {self.broken[name]}"
+            else:
+                broken = ""
             raise OptionError(
                 f"{self.kind} {name!r} is unknown{nearest(name, self._parts)}; known: {', '.join(self._parts)}{broken}"
             )
@@ -304,11 +302,9 @@ def _place(part: object) -> str:
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    return (
-        get_args(annotation)
-        if get_origin(annotation) in (Union, UnionType)
-        else (annotation,)
-    )
+    if get_origin(annotation) in (Union, UnionType):
+        return get_args(annotation)
+    return (annotation,)
 
 
 _TYPES = {

@@ -179,7 +179,8 @@ def text_batch(batch: Any) -> Any:
 
     columns = []
     for field in batch.schema:
-        column, wanted = batch.column(field.name), _text_type(field.type)
+        column = batch.column(field.name)
+        wanted = _text_type(field.type)
         if wanted != field.type:
             try:
                 column = column.cast(wanted)
@@ -271,11 +272,10 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
     source, output, reference = (
         as_text(cells.get(role)) for role in ("source", "output", "reference")
     )
-    context = (
-        None
-        if "context" not in roles
-        else context_of(roles["context"], cells["context"])
-    )
+    if "context" not in roles:
+        context = None
+    else:
+        context = context_of(roles["context"], cells["context"])
     if (turn := as_text(cells.get("turn"))) is not None:
         whole = output if output is not None else as_text(cells.pop("messages", None))
         try:
@@ -286,13 +286,13 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
         chat = judged(cells["messages"], answer=output)
         if chat is None:
             _refuse_no_turns(roles["messages"], cells["messages"])
-        before = (
-            chat.before
-            if chat is not None
-            else as_text(cells["messages"])
-            if output is not None
-            else ""
-        )
+        before: str | None
+        if chat is not None:
+            before = chat.before
+        elif output is not None:
+            before = as_text(cells["messages"])
+        else:
+            before = ""
         if output is None:
             output = chat.output if chat is not None else as_text(cells["messages"])
         if source is None:
@@ -336,7 +336,8 @@ def _has_text(cell: Any) -> bool:
 
 def context_of(column: str, cell: Any) -> str | None:
     """Return a context as text; retrieved passages, also as a list in text, are numbered."""
-    named, value = folded_name(column) in PASSAGES, parsed(cell)
+    named = folded_name(column) in PASSAGES
+    value = parsed(cell)
     several = (
         isinstance(value, (list, tuple)) and len(value) > 0 and rendered(value) is None
     )
@@ -406,8 +407,6 @@ def as_text(value: Any) -> str | None:
         ((name, part),) = value.items()
         if isinstance(part, str) and folded_name(str(name)) in _PARTS:
             return part
-    return (
-        json.dumps(value, ensure_ascii=False, default=str)
-        if isinstance(value, (list, tuple, dict))
-        else str(value)
-    )
+    if isinstance(value, (list, tuple, dict)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)

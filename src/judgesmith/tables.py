@@ -192,7 +192,9 @@ class Table:
         kind: str = "",
     ) -> None:
         self.columns = [Column(one) if isinstance(one, str) else one for one in columns]
-        self.title, self.header, self.kind = title, header, kind
+        self.title = title
+        self.header = header
+        self.kind = kind
         self.rows: list[Row] = []
 
     def add(self, *values: Any, kind: str = "") -> None:
@@ -308,11 +310,10 @@ class Table:
 
         labelled: the id of its title; by default its own title is the label.
         """
-        name = (
-            f'aria-labelledby="{escaped(labelled)}"'
-            if labelled
-            else f'aria-label="{escaped(self.title)}, table"'
-        )
+        if labelled:
+            name = f'aria-labelledby="{escaped(labelled)}"'
+        else:
+            name = f'aria-label="{escaped(self.title)}, table"'
         head = "".join(
             f'<th scope="col"{_class("n" * bool(column.form))} dir="auto">{escaped(column.title or "note")}</th>'
             for column in self.columns
@@ -324,7 +325,8 @@ class Table:
 
     def _html_row(self, row: Row) -> str:
         if row.kind == "section":
-            words, span = escaped(row.cells[0].value), len(self.columns)
+            words = escaped(row.cells[0].value)
+            span = len(self.columns)
             head = f'<tr class="level"><th scope="rowgroup" colspan="{span}" dir="auto">{words}</th></tr>'
             return f"</tbody><tbody>{head if words else ''}"
         name, *others = zip(row.cells, self.columns, strict=True)
@@ -414,11 +416,10 @@ def _html_cell(cell: Cell, column: Column) -> str:
 
 
 def _markdown_cell(cell: Cell, column: Column) -> str:
-    words = (
-        md(cell.value)
-        if isinstance(cell.value, str)
-        else formatted(cell.value, column.form)
-    )
+    if isinstance(cell.value, str):
+        words = md(cell.value)
+    else:
+        words = formatted(cell.value, column.form)
     words += md(cell.mark)
     words = f"**{words}**" if cell.best else words
     limits = cell.limits(

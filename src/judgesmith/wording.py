@@ -41,11 +41,9 @@ def plain(text: str) -> str:
 def _letter(letter: str) -> str:
     if "！" <= letter <= "～":  # the full-width forms
         return chr(ord(letter) - 0xFEE0)
-    return (
-        str(unicodedata.decimal(letter))
-        if letter.isdecimal()
-        else _ARABIC.get(letter, letter)
-    )
+    if letter.isdecimal():
+        return str(unicodedata.decimal(letter))
+    return _ARABIC.get(letter, letter)
 
 
 def folded(cell: Any) -> str:

@@ -203,11 +203,10 @@ class Paper(Command, Model, Json):
         result: dict[str, Analysis] = {}
         failures: list[str] = []
         with ExitStack() as stack:
-            place = (
-                Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                if self.dry_run
-                else self.folder
-            )
+            if self.dry_run:
+                place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            else:
+                place = self.folder
             prepared = {
                 column: papers.given_for(
                     table, column, flags, place / papers.slug(column)

@@ -37,7 +37,8 @@ _SHELF = Shelf(
     "table",
     "`judgesmith study paper`",
 )
-names, about = _SHELF.names, _SHELF.about
+names = _SHELF.names
+about = _SHELF.about
 SIGNS = {
     "pearson": "r",
     "spearman": "ρ",

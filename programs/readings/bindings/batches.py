@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from judgesmith.programs.readings.reader import common_length
 
 #: A beginning of fewer tokens is computed again; and rows that share 48 more than all rows do are read together.
-WORTH, MORE = 16, 48
+WORTH = 16
+MORE = 48
 #: The share of a batch's longest row that its shortest has at least: what is added to the others is computed in vain.
 ALIKE = 0.75
 
@@ -42,16 +43,18 @@ def batches(rows: Sequence[Row], most: int) -> Iterator[Batch]:
     """
     order = sorted(range(len(rows)), key=lambda place: rows[place].tokens)
     everywhere = _shared([rows[place] for place in order])
-    alone, families = list[int](), list[list[int]]()
+    alone = list[int]()
+    families = list[list[int]]()
     for family in _families(rows, order, everywhere + MORE):
         if len(family) > 1:
             families.append(family)
         else:
             alone += family
     for some in [alone, *families] if alone else families:
-        shared = (
-            everywhere if some is alone else _shared([rows[place] for place in some])
-        )
+        if some is alone:
+            shared = everywhere
+        else:
+            shared = _shared([rows[place] for place in some])
         shared = shared if shared >= WORTH else 0
         yield from _alike(rows, some, shared, most)
 
@@ -84,10 +87,8 @@ def _shared(ordered: Sequence[Row]) -> int:
 def _alike(
     rows: Sequence[Row], some: Sequence[int], shared: int, most: int
 ) -> Iterator[Batch]:
-    batch, left = (
-        list[int](),
-        {place: len(rows[place].tokens) - shared for place in some},
-    )
+    batch = list[int]()
+    left = {place: len(rows[place].tokens) - shared for place in some}
     for place in sorted(some, key=lambda place: -left[place]):
         longest = left[batch[0]] if batch else 0
         if batch and (

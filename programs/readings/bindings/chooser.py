@@ -34,8 +34,10 @@ class OpenVinoChooser:
     about = "answers that are one of few texts, by OpenVINO"
 
     def __init__(self, path: Path, name: str, way: str, system_prompt: bool) -> None:
-        self._path, self._name = path, name
-        self.way, self.system_prompt = way, system_prompt
+        self._path = path
+        self._name = name
+        self.way = way
+        self.system_prompt = system_prompt
 
     @classmethod
     def of(cls, path: Path, name: str) -> Self | None:
@@ -58,19 +60,21 @@ class OpenVinoChooser:
         for answer in fitting:
             while answer.reply is None:
                 answer.take(reader.following([answer.row])[0])
-        return list(map(attrgetter("reply"), under_way))
+        return [answer.reply for answer in under_way]
 
 
 class _Answer:
     """An answer under way: `row` is to be read next, until there is a `reply`."""
 
     def __init__(self, reader: OpenVinoReader, request: Request) -> None:
-        self._words, self._request = reader.words, request
+        self._words = reader.words
+        self._request = request
         messages = [
             (message["role"], message["content"]) for message in request.messages
         ]
         self._prompt = reader.prompt(messages)
-        self._spoken, self._choices = list[int](), list[TokenChoice]()
+        self._spoken = list[int]()
+        self._choices = list[TokenChoice]()
         self.reply: Reply | None = None
         parts = [_branches(self._words, part) for part in request.choices]
         longest = sum(max(map(len, branches)) for branches in parts)
@@ -99,7 +103,8 @@ class _Answer:
         """Through the trees of all parts, with a halt at each choice, and at the end of an answer without one."""
         for place, branches in enumerate(parts):
             after = [branch[0] for one in parts[place + 1 :][:1] for branch in one]
-            depth, token = 0, branches[0][0]
+            depth = 0
+            token = branches[0][0]
             while token != _END:
                 nexts = list(dict.fromkeys(branch[depth] for branch in branches))
                 if len(nexts) > 1:
@@ -128,7 +133,8 @@ class _Answer:
 
     def _tell(self, logp: Floats) -> None:
         """Note the probabilities at the tokens that come next in the answer."""
-        first, count = len(self._choices), self._request.top_logprobs
+        first = len(self._choices)
+        count = self._request.top_logprobs
         for token, logps in zip(self._spoken[first:], logp, strict=False):
             listed = np.argpartition(-logps, min(count, len(logps) - 1))[:count]
             numbers = dict.fromkeys([*listed.tolist(), token])

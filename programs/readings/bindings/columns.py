@@ -18,7 +18,8 @@ from judgesmith.wording import folded
 
 _ENDS = re.compile(r"(?P<worst>[+-]?\d+(?:\.\d+)?)\.\.(?P<best>[+-]?\d+(?:\.\d+)?)")
 #: Between the steps of a scale in words, and between words of one step: `no,partly|somewhat,yes`.
-_STEP, _SAME = ",", "|"
+_STEP = ","
+_SAME = "|"
 #: Scales that a column without ends is taken to be on, where its values fill half of it.
 USUAL = ((0.0, 1.0), (1.0, 5.0), (0.0, 10.0), (0.0, 100.0))
 #: The share of its values' extent that lies beyond them on either side, on any other scale.
@@ -49,14 +50,18 @@ class Column:
         bounds = _ENDS.fullmatch(ends) if equals else None
         steps: tuple[tuple[str, ...], ...] = ()
         if bounds is not None:
-            worst, best = float(bounds["worst"]), float(bounds["best"])
+            worst = float(bounds["worst"])
+            best = float(bounds["best"])
         elif equals and _STEP in ends:
             steps = tuple(
                 tuple(map(folded, step.split(_SAME))) for step in ends.split(_STEP)
             )
-            worst, best = 1.0, float(len(steps))
+            worst = 1.0
+            best = float(len(steps))
         else:
-            name, worst, best = text, math.nan, math.nan
+            name = text
+            worst = math.nan
+            best = math.nan
         if not name.strip() or worst == best or max(abs(worst), abs(best)) > FARTHEST:
             raise OptionError(
                 f"signal {text!r}: write the name of a column, or NAME=WORST..BEST with two different ends, for "
@@ -72,20 +77,16 @@ class Column:
     def __str__(self) -> str:
         if self.steps:
             return f"{self.name}={_STEP.join(_SAME.join(step) for step in self.steps)}"
-        return (
-            self.name
-            if math.isnan(self.worst)
-            else f"{self.name}={self.worst:g}..{self.best:g}"
-        )
+        if math.isnan(self.worst):
+            return self.name
+        return f"{self.name}={self.worst:g}..{self.best:g}"
 
     @property
     def turned(self) -> Column:
         """Return the same column, its best end the worst."""
-        return (
-            replace(self, steps=self.steps[::-1])
-            if self.steps
-            else replace(self, worst=self.best, best=self.worst)
-        )
+        if self.steps:
+            return replace(self, steps=self.steps[::-1])
+        return replace(self, worst=self.best, best=self.worst)
 
     def with_ends(self, values: Iterable[float]) -> Column:
         """Return the column with ends that these values have room in, if it has none; higher is better then.
@@ -101,7 +102,8 @@ class Column:
                 f"signal {self.name!r} has not two different numbers in these rows; leave it out, or say its scale: "
                 f"{self.name}=1..5"
             )
-        low, high = min(present), max(present)
+        low = min(present)
+        high = max(present)
         for worst, best in USUAL:
             if worst <= low and high <= best and 2 * (high - low) >= best - worst:
                 return replace(self, worst=worst, best=best)
@@ -155,11 +157,9 @@ class Column:
             OptionError: As `value`.
         """
         value = self.value(record)
-        return (
-            value
-            if not self.steps or math.isnan(value)
-            else self.steps[int(value) - 1][0]
-        )
+        if not self.steps or math.isnan(value):
+            return value
+        return self.steps[int(value) - 1][0]
 
     def _step(self, cell: Any) -> float:
         word = folded(cell)

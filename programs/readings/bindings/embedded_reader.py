@@ -194,9 +194,10 @@ class EmbeddedReader:
         )
 
     def _written(self, token: int) -> str:
-        text = (
-            self._llama.llama_vocab_get_text(self._vocab, token) if token >= 0 else None
-        )
+        if token >= 0:
+            text = self._llama.llama_vocab_get_text(self._vocab, token)
+        else:
+            text = None
         return text.decode(errors="replace") if text else ""
 
     def _begun(self, tokens: list[int]) -> list[int]:

@@ -63,10 +63,8 @@ class Shape:
             if weights.setting(name) not in (None, 0, "none"):
                 raise ModelError(f"a model with {name} is not known here")
         try:
-            width, heads = (
-                weights.setting("embedding_length"),
-                weights.setting("attention.head_count"),
-            )
+            width = weights.setting("embedding_length")
+            heads = weights.setting("attention.head_count")
             head = weights.setting("attention.key_length", width // heads)
             shape = cls(
                 layers=weights.setting("block_count"),
@@ -127,18 +125,19 @@ class Body:
         threads: int,
         adapter: Adapter | None,
     ) -> None:
-        self._weights, self._shape, self._threads, self._adapter = (
-            weights,
-            shape,
-            threads,
-            adapter,
-        )
-        self._op, self._ov = openvino().opset13, openvino()
-        self._inputs, self._outputs = list[Any](), list[Any]()
+        self._weights = weights
+        self._shape = shape
+        self._threads = threads
+        self._adapter = adapter
+        self._op = openvino().opset13
+        self._ov = openvino()
+        self._inputs = list[Any]()
+        self._outputs = list[Any]()
         self.model = self._built(until)
 
     def _built(self, until: int) -> Any:
-        shape, op = self._shape, self._op
+        shape = self._shape
+        op = self._op
         states = self._input("rows", [-1, -1, shape.width])
         turn = (
             self._input("cos", [-1, shape.head]),
@@ -176,7 +175,9 @@ class Body:
     def _attention(
         self, inner: Any, layer: int, turn: tuple[Any, Any], hidden: Any
     ) -> Any:
-        shape, op, block = self._shape, self._op, f"blk.{layer}"
+        shape = self._shape
+        op = self._op
+        block = f"blk.{layer}"
         queries = self._turned(
             self._heads(
                 self._product(inner, f"{block}.attn_q", shape.heads), shape.heads
@@ -214,7 +215,8 @@ class Body:
 
     def _each_head(self, shared: Any) -> Any:
         """Keys or values for each head, of those that heads share."""
-        op, shape = self._op, self._shape
+        op = self._op
+        shape = self._shape
         times = shape.heads // shape.shared
         if times == 1:
             return shared
@@ -235,7 +237,8 @@ class Body:
         return op.add(op.multiply(heads, turn[0]), op.multiply(rotated, turn[1]))
 
     def _normed(self, states: Any, name: str) -> Any:
-        op, shape = self._op, self._shape
+        op = self._op
+        shape = self._shape
         size = op.reduce_mean(op.multiply(states, states), _whole(op, -1), True)
         scale = op.divide(
             op.constant(np.float32(1)),
@@ -248,7 +251,8 @@ class Body:
 
     def _product(self, states: Any, name: str, turned: int = 0) -> Any:
         """States times a matrix, with its bias where there is one. turned: heads whose columns the rotation takes."""
-        op, weights = self._op, self._weights
+        op = self._op
+        weights = self._weights
         order = self._order(turned)
         added = self._adapter.of(f"{name}.weight") if self._adapter else None
         result = op.matmul(
@@ -292,15 +296,15 @@ def head(weights: Weights, threads: int) -> Any:
     From `states` (tokens x width) and the tokens that come `next` (tokens x 1) it gives `logp`, `entropy` and `top`, as
     `token_numbers` does, and `all` words' log-probabilities.
     """
-    op, types = openvino().opset13, openvino().Type
-    name = (
-        "output.weight" if "output.weight" in weights.tensors else "token_embd.weight"
-    )
+    op = openvino().opset13
+    types = openvino().Type
+    if "output.weight" in weights.tensors:
+        name = "output.weight"
+    else:
+        name = "token_embd.weight"
     width = weights.tensors[name].shape[1]
-    states, following = (
-        op.parameter([-1, width], types.f32, name="states"),
-        op.parameter([-1, 1], types.i64, name="next"),
-    )
+    states = op.parameter([-1, width], types.f32, name="states")
+    following = op.parameter([-1, 1], types.i64, name="next")
     for parameter in (states, following):
         own_name = parameter.get_friendly_name()
         parameter.output(0).get_tensor().set_names({own_name})
@@ -330,11 +334,10 @@ def matrix(
     added: Floats | None = None,
 ) -> Any:
     """Return a matrix as a constant in groups, in another order of rows if one is given."""
-    op, types = openvino().opset13, openvino().Type
-    groups, (rows, width) = (
-        weights.groups(name, threads=threads, added=added),
-        weights.tensors[name].shape,
-    )
+    op = openvino().opset13
+    types = openvino().Type
+    groups = weights.groups(name, threads=threads, added=added)
+    (rows, width) = weights.tensors[name].shape
     both = groups.numbers, groups.scales
     if order is not None:
         for part in both:

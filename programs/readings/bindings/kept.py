@@ -48,7 +48,9 @@ class KeptReader:
     """
 
     def __init__(self, reader: Reader, path: Path, *, model: str) -> None:
-        self.name, self.chat, self.ability = reader.name, reader.chat, reader.ability
+        self.name = reader.name
+        self.chat = reader.chat
+        self.ability = reader.ability
         self._reader = reader
         self._model = model
         self._store = _Store(path)
@@ -70,7 +72,8 @@ class KeptReader:
     ) -> list[TokenReading]:
         """See `BatchReader`. What is not stored is read at once, where the reader can."""
         keys = [self._key(passage, layers) for passage in passages]
-        readings, missing = dict[bytes, TokenReading](), dict[bytes, Passage]()
+        readings = dict[bytes, TokenReading]()
+        missing = dict[bytes, Passage]()
         for key, passage in dict(zip(keys, passages, strict=True)).items():
             if (stored := self._kept(key)) is None:
                 missing[key] = passage

@@ -54,13 +54,11 @@ class Batch(ctypes.Structure):
     ]
 
 
-_INT, _POINTER, _BOOL, _TEXT, _SIZE = (
-    ctypes.c_int32,
-    ctypes.c_void_p,
-    ctypes.c_bool,
-    ctypes.c_char_p,
-    ctypes.c_size_t,
-)
+_INT = ctypes.c_int32
+_POINTER = ctypes.c_void_p
+_BOOL = ctypes.c_bool
+_TEXT = ctypes.c_char_p
+_SIZE = ctypes.c_size_t
 _INTS = ctypes.POINTER(ctypes.c_int32)
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {  # name: what it returns, what it takes
     "llama_backend_init": (None, []),
@@ -118,7 +116,8 @@ class Library:
                     f"{self._version} does not give access to llama.cpp's {name}, which readings of a model's states "
                     "need; install the extra judgesmith[torch], or another version of xllamacpp"
                 ) from None
-            function.restype, function.argtypes = returns, takes
+            function.restype = returns
+            function.argtypes = takes
             setattr(self, name, function)
         self._quiet = _LOG(lambda level, text, data: None)
         self.llama_log_set(
@@ -205,19 +204,21 @@ class Library:
         Raises: ModelError.
         """
         try:
-            load, put = (
-                self._opened.llama_adapter_lora_init,
-                self._opened.llama_set_adapters_lora,
-            )
+            load = self._opened.llama_adapter_lora_init
+            put = self._opened.llama_set_adapters_lora
         except AttributeError:
             raise ModelError(
                 f"{self._version} cannot put weights over a model's own; install another version"
             ) from None
-        load.restype, load.argtypes = _POINTER, [_POINTER, _TEXT]
-        put.restype, put.argtypes = (
-            _INT,
-            [_POINTER, ctypes.POINTER(_POINTER), _SIZE, ctypes.POINTER(ctypes.c_float)],
-        )
+        load.restype = _POINTER
+        load.argtypes = [_POINTER, _TEXT]
+        put.restype = _INT
+        put.argtypes = [
+            _POINTER,
+            ctypes.POINTER(_POINTER),
+            _SIZE,
+            ctypes.POINTER(ctypes.c_float),
+        ]
         weights = load(model, str(adapter).encode())
         if not weights or put(
             context, (_POINTER * 1)(weights), 1, (ctypes.c_float * 1)(1.0)

@@ -80,9 +80,10 @@ def offer(model: str) -> str | None:
 
     None if its weights are not on this machine, or llama.cpp is not.
     """
-    weights = (
-        ollama_weights(model) if is_ollama(model) and find_spec("xllamacpp") else None
-    )
+    if is_ollama(model) and find_spec("xllamacpp"):
+        weights = ollama_weights(model)
+    else:
+        weights = None
     if weights is None:
         return None
     return (
@@ -112,9 +113,10 @@ def open_reader(name: str, lm: LanguageModel) -> Opened:
     with _lock:
         if key not in _opened:
             weights = _weights(name, lm)
-            _opened[key] = (
-                _served(lm) if weights is None else _of_file(weights, name or lm.name)
-            )
+            if weights is None:
+                _opened[key] = _served(lm)
+            else:
+                _opened[key] = _of_file(weights, name or lm.name)
         return _opened[key]
 
 
@@ -168,7 +170,8 @@ def _weights(name: str, lm: LanguageModel) -> Path | None:
                 "pull`, or name the store with OLLAMA_MODELS"
             )
         psutil = from_extra("local", f"reader={name!r}", "psutil")
-        needed, free = _needed(weights), psutil.virtual_memory().available
+        needed = _needed(weights)
+        free = psutil.virtual_memory().available
         if needed > free:
             raise ModelError(
                 f"reader={name!r}: reading takes some {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; "
@@ -253,7 +256,8 @@ def _embedded(path: Path, name: str) -> Opened:
     OpenVINO knows few kinds of models, llama.cpp nearly all, and torch reads if a build of llama.cpp hides the
     functions that readings need.
     """
-    digest, threads = file_sha256(path), thread_count()
+    digest = file_sha256(path)
+    threads = thread_count()
     fast = _by_openvino(OpenVinoReader, path, threads=threads, name=name)
     if fast is not None:
         return Opened(fast, digest, fast.way)
@@ -273,11 +277,10 @@ def _served(lm: LanguageModel) -> Opened:
         iter(re.findall(r"^https?://.+", lm.identity or "")), ""
     )
     if not base or is_ollama(lm.name):
-        own = (
-            f", or Ollama's own file of it: --reader ollama/{model}"
-            if is_ollama(lm.name)
-            else ""
-        )
+        if is_ollama(lm.name):
+            own = f", or Ollama's own file of it: --reader ollama/{model}"
+        else:
+            own = ""
         raise ModelError(
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "
             f"--reader local/qwen2.5-0.5b{own}, or none: --reader none"

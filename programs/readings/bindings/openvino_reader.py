@@ -48,9 +48,13 @@ CONTEXT = 4096
 #: Tokens that go through the layers at once, of one row and of several. Tokens that go through the vocabulary at once:
 #: their numbers for each of 150,000 words are 10 MB, of which four tables are held. Tokens of beginnings that are kept:
 #: 25 MB a thousand of the 0.5B.
-STEP, BATCH, AT_ONCE, KEPT = 256, 512, 16, 2048
+STEP = 256
+BATCH = 512
+AT_ONCE = 16
+KEPT = 2048
 #: Tokens from which on a pass is long, and of which it then is a multiple.
-LONG, FILLED = 128, 16
+LONG = 128
+FILLED = 16
 
 T = TypeVar("T")
 
@@ -305,17 +309,13 @@ class OpenVinoReader:
 
     def _begun(self, pieces: Sequence[Piece]) -> list[int]:
         """The tokens of pieces that a text begins with."""
-        tokens, begin = (
-            list(itertools.chain.from_iterable(map(self.tokens, pieces))),
-            self.words.begin,
-        )
+        tokens = list(itertools.chain.from_iterable(map(self.tokens, pieces)))
+        begin = self.words.begin
         return tokens if tokens[: len(begin)] == begin else [*begin, *tokens]
 
     def _row(self, passage: Passage) -> Row:
-        before, target = (
-            self._begun(passage.pieces[: passage.target]),
-            self.tokens(passage.pieces[passage.target]),
-        )
+        before = self._begun(passage.pieces[: passage.target])
+        target = self.tokens(passage.pieces[passage.target])
         if not before or not target:
             raise OptionError(
                 "a passage needs at least one token before its target, and one in it"
@@ -339,7 +339,8 @@ class OpenVinoReader:
         parts = [row.tokens[shared:] for row in rows]
         counted = [row.start + 1 - shared for row in rows]
         values = self._pass(parts, past, counted)
-        first, states = _first_wanted(parts, counted), list[_States]()
+        first = _first_wanted(parts, counted)
+        states = list[_States]()
         for place, part in enumerate(parts):
             last = values["last"][place, : len(part) - first].copy()
             sums = {layer: values[f"sum{layer}"][place].copy() for layer in self._each}
@@ -374,11 +375,11 @@ class OpenVinoReader:
         """
         if self._broken_off:
             raise ModelError(f"{self.name}: reading was broken off")
-        before, count, shape = len(past.tokens), _filled(parts), self._shape
-        ids, wanted = (
-            np.zeros((len(parts), count), np.int64),
-            np.zeros((len(parts), count), np.float32),
-        )
+        before = len(past.tokens)
+        count = _filled(parts)
+        shape = self._shape
+        ids = np.zeros((len(parts), count), np.int64)
+        wanted = np.zeros((len(parts), count), np.float32)
         for place, (part, first) in enumerate(zip(parts, counted, strict=True)):
             ids[place, : len(part)] = part
             wanted[place, max(0, first) : len(part)] = 1
@@ -434,11 +435,9 @@ class OpenVinoReader:
         """The longest beginning that is kept."""
         shared = [min(common_length(past.tokens, tokens), most) for past in self._pasts]
         best = max(range(len(shared)), key=shared.__getitem__, default=-1)
-        return (
-            self._pasts[best].cut(shared[best])
-            if best >= 0 and shared[best] >= WORTH
-            else _Past()
-        )
+        if best >= 0 and shared[best] >= WORTH:
+            return self._pasts[best].cut(shared[best])
+        return _Past()
 
     def _keep(self, past: _Past) -> None:
         """Keep a row for others with its beginning, instead of those that it begins with and of those used long ago."""

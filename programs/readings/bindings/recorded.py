@@ -44,10 +44,8 @@ class Recorded:
 
     def __init__(self, name: str) -> None:
         file, _, column = name.removeprefix(RECORDED).partition("#")
-        wanted, scores = (
-            Column.of(column or "verdict.score"),
-            dict[tuple[str, str], float](),
-        )
+        wanted = Column.of(column or "verdict.score")
+        scores = dict[tuple[str, str], float]()
         try:
             data = Path(file).read_bytes()
         except OSError as error:
@@ -61,7 +59,8 @@ class Recorded:
                     f"{file}, line {number}: {error}; a recorded model, {RECORDED}FILE#COLUMN, repeats a column of "
                     "lines of JSON"
                 ) from None
-        self._scores, self._column = scores, wanted.with_ends(scores.values())
+        self._scores = scores
+        self._column = wanted.with_ends(scores.values())
 
     async def send(self, request: Request) -> Reply:
         """Return the recorded score of the row under judgement."""

@@ -116,11 +116,9 @@ class ServedReader:
         )
         try:
             numbers = reply["logprobs"]
-            starts, values, words = (
-                numbers["text_offset"],
-                numbers["token_logprobs"],
-                numbers["tokens"],
-            )
+            starts = numbers["text_offset"]
+            values = numbers["token_logprobs"]
+            words = numbers["tokens"]
             # A token across the border belongs to the text: most of its letters do, and it cannot be divided.
             at = [
                 i

@@ -24,7 +24,10 @@ if sys.platform == "linux":
 
 #: Bytes of the file that are mapped together, and of the smallest array that is put there; the multiple of bytes that
 #: an array begins at; seconds between two times that memory is given back while it is used.
-TOGETHER, LEAST, ALIGNED, EVERY = 1 << 26, 1 << 16, 64, 0.05
+TOGETHER = 1 << 26
+LEAST = 1 << 16
+ALIGNED = 64
+EVERY = 0.05
 
 
 class Spilled:

@@ -63,9 +63,10 @@ def open_weights(path: Path, dtype: str = "float32") -> Weights:
         MissingExtraError: Without torch and transformers.
     """
     torch, transformers = _torch()
-    folder, extra = (
-        (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
-    )
+    if path.is_dir():
+        folder, extra = (path, {})
+    else:
+        folder, extra = (path.parent, {"gguf_file": path.name})
     loaded = {"local_files_only": True, **extra}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **loaded)
     marks = {"bos": tokenizer.bos_token or "", "eos": tokenizer.eos_token or ""}
@@ -114,7 +115,8 @@ class TorchReader:
         self.name = name or path.name
         self._torch = torch
         self._weights = open_weights(path, dtype)
-        self._tokenizer, self.chat = self._weights.tokenizer, self._weights.chat
+        self._tokenizer = self._weights.tokenizer
+        self.chat = self._weights.chat
         self._model = model = self._weights.model
         self._body = model.base_model
         self._new_cache = transformers.DynamicCache
@@ -213,7 +215,8 @@ class TorchReader:
             return self._slots[-1], 0
         if lengths[best] * 4 < len(self._slots[best].tokens):
             best = min(range(len(self._slots)), key=lambda i: self._slots[i].used)
-        slot, shared = self._slots[best], lengths[best]
+        slot = self._slots[best]
+        shared = lengths[best]
         if shared < len(slot.tokens):
             if shared:
                 slot.cache.crop(shared - len(slot.tokens))

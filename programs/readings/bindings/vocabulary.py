@@ -28,10 +28,9 @@ _DIVISIONS = {
 }
 #: Divisions under which a piece that is a token as a whole is not merged from its letters.
 _WHOLE = ("llama-bpe",)
-_CONTROL, _ADDED = (
-    3,
-    4,
-)  # kinds of tokens that no merge makes: the model's own marks, and others
+# kinds of tokens that no merge makes: the model's own marks, and others
+_CONTROL = 3
+_ADDED = 4
 
 
 #: Bytes without a visible letter, in their order.
@@ -63,15 +62,18 @@ class Vocabulary:
         }
         self._places = marks | self._added
         self._in_marks, self._in_texts = _any_of(self._places), _any_of(self._added)
-        bos, eos = about("ggml.bos_token_id"), about("ggml.eos_token_id")
-        self.begin = (
-            [bos] if bos is not None and about("ggml.add_bos_token", False) else []
-        )
+        bos = about("ggml.bos_token_id")
+        eos = about("ggml.eos_token_id")
+        if bos is not None and about("ggml.add_bos_token", False):
+            self.begin = [bos]
+        else:
+            self.begin = []
         self.bos: int | None = bos
         #: Tokens that end an answer.
         ends = (eos, about("ggml.eot_token_id"))
         self.stops = sorted({stop for stop in ends if stop is not None})
-        self._words, self._kinds = words, kinds
+        self._words = words
+        self._kinds = kinds
         self.chat = chat_of(settings)
 
     def tokens(self, piece: Piece) -> list[int]:

@@ -25,18 +25,20 @@ from judgesmith.programs.readings.reader import Floats
 #: Columns that share a scale: as files have them, and more, which takes a quarter less time, since a product of 8-bit
 #: numbers adds up whole numbers within a group. Models whose widths do not allow that are small, and other groups
 #: moved their results more.
-GROUP, LARGER_GROUP = 32, 128
+GROUP = 32
+LARGER_GROUP = 128
 #: Weights that are converted at a time: what a core's cache holds is converted twice as fast.
 _AT_ONCE = 1 << 17
 #: struct's letters of GGUF's numbers, by their code.
 _NUMBERS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
-_TEXT, _LIST = 8, 9
+_TEXT = 8
+_LIST = 9
 #: Types whose blocks are groups already, and bytes of one block. No other types' layouts are known here.
-_Q5_0, _Q8_0 = 6, 8
-_MOST_NAMED, _MOST_LISTED = (
-    1 << 16,
-    1 << 24,
-)  # settings or tensors of a file, entries of a list
+_Q5_0 = 6
+_Q8_0 = 8
+# settings or tensors of a file, entries of a list
+_MOST_NAMED = 1 << 16
+_MOST_LISTED = 1 << 24
 
 Bytes = NDArray[np.int8]
 Halves = NDArray[np.float16]
@@ -72,7 +74,8 @@ class Weights:
     """
 
     def __init__(self, path: Path, empty: Callable[..., Any] = np.empty) -> None:
-        self._path, self._empty = path, empty
+        self._path = path
+        self._empty = empty
         self._gguf = _gguf()
         self._mapped: dict[str, NDArray[np.uint8]] = {}
         try:
@@ -157,7 +160,8 @@ class Weights:
         Raises:
             ModelError: For a width that is no multiple of 32.
         """
-        tensor, group = self._tensor(name), self.group
+        tensor = self._tensor(name)
+        group = self.group
         rows, width = tensor.shape
         result = Groups(
             self._empty((rows, width // group, group), np.int8),
@@ -191,7 +195,8 @@ class Weights:
     def _raw(self, name: str, first: int, count: int | None) -> NDArray[np.uint8]:
         """Rows of a tensor as they stand in the file. Read and not mapped, so that they take no memory afterwards."""
         tensor = self._tensor(name)
-        rows, row = int(np.prod(tensor.shape[:-1])), self._row_size(tensor)
+        rows = int(np.prod(tensor.shape[:-1]))
+        row = self._row_size(tensor)
         some = rows if count is None else count
         raw = np.fromfile(
             self._path, np.uint8, row * some, offset=tensor.at + row * first
@@ -252,7 +257,8 @@ def _header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _described(file: BinaryIO) -> tuple[str, tuple[int, ...], int, int]:
-    name, dimensions = _text(file), _number(file, "I")
+    name = _text(file)
+    dimensions = _number(file, "I")
     if not 1 <= dimensions <= 4:
         raise ValueError(f"{name} has {dimensions} dimensions")
     shape = struct.unpack(f"<{dimensions}Q", _read(file, 8 * dimensions))
@@ -265,7 +271,8 @@ def _value(file: BinaryIO, kind: int) -> Any:
         return _text(file)
     if kind != _LIST:
         return _number(file, _NUMBERS[kind])
-    inner, count = _number(file, "I"), _number(file, "Q")
+    inner = _number(file, "I")
+    count = _number(file, "Q")
     if count > _MOST_LISTED:
         raise ValueError(f"a list of {count} entries")
     if inner in (_TEXT, _LIST):

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from judgesmith.signatures.values import Item, Scale, Verdict
 
 STATISTICS = ("mean", "passed", "min")
-ROUNDS, CONFIDENCE = 2000, 0.95
+ROUNDS = 2000
+CONFIDENCE = 0.95
 #: Rows that a failed assertion shows, and characters of each.
-SHOWN, WIDTH = 3, 100
+SHOWN = 3
+WIDTH = 100
 
 Record = Callable[[str, object], None]
 
@@ -111,11 +113,10 @@ def assert_judged(
         Bar.parse(bar)
         for bar in ([at_least] if isinstance(at_least, str) else at_least)
     ]
-    opened = (
-        judge
-        if isinstance(judge, Judge)
-        else loading.load(judge, lm=lm, connection=connection)
-    )
+    if isinstance(judge, Judge):
+        opened = judge
+    else:
+        opened = loading.load(judge, lm=lm, connection=connection)
     items = list(_items(outputs, opened))
     if not items or not bars:
         raise OptionError(
@@ -227,11 +228,10 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
         rows: Any = Path(outputs)
     else:
         rows = outputs if is_table(outputs) else list(outputs)
-        names = (
-            next(table_records(rows), {})
-            if is_table(rows) or all(isinstance(r, Mapping) for r in rows)
-            else {}
-        )
+        if is_table(rows) or all(isinstance(r, Mapping) for r in rows):
+            names = next(table_records(rows), {})
+        else:
+            names = {}
     held = judge.contract
     roles = {} if held is None else unusual(held.texts_in(names))
     if roles or isinstance(rows, Path):

@@ -68,7 +68,8 @@ class BatchedModel:
                 raise ModelError(f"stopped while a batch was under way; {GO_ON}")
 
         engine.run(lm.capabilities())
-        self._desk.watch, self._desk.provider.sleep = watch, sleep
+        self._desk.watch = watch
+        self._desk.provider.sleep = sleep
         with closing(self._desk.provider):
             try:
                 yield lm.through(lambda live: _Together(live, self._desk), patient=True)
@@ -89,7 +90,8 @@ class _Together:
     """A transport that sends what waits as one batch."""
 
     def __init__(self, live: Transport, desk: Desk) -> None:
-        self._live, self._desk = live, desk
+        self._live = live
+        self._desk = desk
         self._asked: dict[str, _Waiting] = {}
         self._queue: list[str] = []
         self._turns: asyncio.Task[None] | None = None

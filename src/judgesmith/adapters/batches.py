@@ -45,7 +45,8 @@ from judgesmith.running.console import duration
 from judgesmith.running.journal import Journal, read_journal
 
 #: Seconds between two looks at a batch: at first, and at most.
-FIRST, LONGEST = 5.0, 300.0
+FIRST = 5.0
+LONGEST = 300.0
 #: Tries of a call that changes nothing, or that was turned away for now.
 TRIES = 8
 #: Seconds by which a provider's clock may differ from ours.
@@ -85,7 +86,9 @@ class Provider:
     def __init__(
         self, name: str, base: str, headers: Mapping[str, str], key: str | None
     ) -> None:
-        self.name, self.base, self._key = name, base, key
+        self.name = name
+        self.base = base
+        self._key = key
         #: Waits some seconds.
         self.sleep: Callable[[float], object] = time.sleep
         # A batch is up to 256 MB, and its answers as much again.
@@ -148,7 +151,8 @@ class Provider:
         Raises:
             ModelError: If no answer comes.
         """
-        url, problem = f"{self.base}{path}", ""
+        url = f"{self.base}{path}"
+        problem = ""
         for tried in range(TRIES):
             after = None
             try:
@@ -166,13 +170,12 @@ class Provider:
                     response.headers,
                 )
             except Unanswered as error:
-                problem, after = str(error), error.after
+                problem = str(error)
+                after = error.after
                 again = error.again and (method == "GET" or response.status_code == 429)
             except httpx.HTTPError as error:
-                problem, again = (
-                    masked(str(error) or type(error).__name__, self._key)[:300],
-                    method == "GET",
-                )
+                problem = masked(str(error) or type(error).__name__, self._key)[:300]
+                again = method == "GET"
             if not again:
                 break
             self.sleep(
@@ -184,7 +187,9 @@ class Provider:
 class OpenAI(Provider):
     """A file of requests, a batch of it, and a file each of answers and of errors."""
 
-    most, largest, path = 50_000, 200_000_000, "/batches"
+    most = 50_000
+    largest = 200_000_000
+    path = "/batches"
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
         """Return a request as a line of OpenAI's batch file."""
@@ -246,10 +251,8 @@ class OpenAI(Provider):
                 self.call("GET", f"/files/{_id({'id': file})}/content")
             ):
                 response = record.get("response") or {}
-                body, good = (
-                    response.get("body") or {},
-                    response.get("status_code") == 200,
-                )
+                body = response.get("body") or {}
+                good = response.get("status_code") == 200
                 yield (
                     record.get("custom_id"),
                     body if good else None,
@@ -264,7 +267,9 @@ class OpenAI(Provider):
 class Anthropic(Provider):
     """One call with all requests; the answers are lines of JSON."""
 
-    most, largest, path = 100_000, 256_000_000, "/messages/batches"
+    most = 100_000
+    largest = 256_000_000
+    path = "/messages/batches"
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
         """Return a request in Anthropic's form."""
@@ -306,11 +311,10 @@ class Anthropic(Provider):
         # The documented place of `results_url`: a key goes to no address that an answer names.
         for record in _records(self.call("GET", f"{self.path}/{batch}/results")):
             result = record.get("result") or {}
-            message = (
-                _completion(result.get("message") or {})
-                if result.get("type") == "succeeded"
-                else None
-            )
+            if result.get("type") == "succeeded":
+                message = _completion(result.get("message") or {})
+            else:
+                message = None
             yield (
                 record.get("custom_id"),
                 message,
@@ -363,7 +367,8 @@ def _why(error: Any, key: str | None) -> str:
 
 def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer of Anthropic in OpenAI's form, in which every answer is read."""
-    blocks, usage = message.get("content") or [], message.get("usage") or {}
+    blocks = message.get("content") or []
+    usage = message.get("usage") or {}
     texts = [
         b["text"]
         for b in blocks
@@ -372,10 +377,8 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
     forms = [
         json.dumps(b.get("input")) for b in blocks if b.get("type") == "tool_use"
     ]  # how LiteLLM asks for a form
-    cached, written = (
-        usage.get("cache_read_input_tokens") or 0,
-        usage.get("cache_creation_input_tokens") or 0,
-    )
+    cached = usage.get("cache_read_input_tokens") or 0
+    written = usage.get("cache_creation_input_tokens") or 0
     stop = "length" if message.get("stop_reason") == "max_tokens" else "stop"
     return {
         "choices": [
@@ -400,16 +403,12 @@ def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:
     """
     family, model = name.partition("/")[::2] if "/" in name else ("", name)
     if family == "openai" or (not family and re.match(r"gpt-|o\d", model)):
-        names, base, key_name = (
-            ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-            "https://api.openai.com/v1",
-            "OPENAI_API_KEY",
-        )
+        names = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+        base = "https://api.openai.com/v1"
+        key_name = "OPENAI_API_KEY"
     elif family == "anthropic" or (not family and model.startswith("claude-")):
-        names, key_name = (
-            ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
-            "ANTHROPIC_API_KEY",
-        )
+        names = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
+        key_name = "ANTHROPIC_API_KEY"
         base = "https://api.anthropic.com"
     else:
         raise OptionError(
@@ -545,10 +544,10 @@ class Desk:
                 if custom_id not in there or custom_id in failed
             ]
             for part in self._parts(wanted):
-                token, requests = (
-                    uuid.uuid4().hex,
-                    {custom_id: self.requests[custom_id][0] for custom_id in part},
-                )
+                token = uuid.uuid4().hex
+                requests = {
+                    custom_id: self.requests[custom_id][0] for custom_id in part
+                }
                 journal.write(
                     {"sending": token, "at": time.time(), "requests": requests}
                 )
@@ -613,14 +612,16 @@ class Desk:
 
     def _parts(self, wanted: Sequence[str]) -> Iterator[list[str]]:
         """Yield the requests of one batch each."""
-        part, size = list[str](), 100
+        part = list[str]()
+        size = 100
         for custom_id in wanted:
             length = len(self.requests[custom_id][1]) + 1
             if part and (
                 len(part) == self.provider.most or size + length > self.provider.largest
             ):
                 yield part
-                part, size = [], 100
+                part = []
+                size = 100
             part.append(custom_id)
             size += length
         if part:
@@ -655,12 +656,10 @@ class Desk:
     ) -> list[Mapping[str, Any]]:
         """Return the provider's answers about these batches when all have ended, polling less and less often."""
         looks: dict[str, Look] = {}
-        total, started, pause, reported = (
-            sum(map(len, of.values())),
-            time.monotonic(),
-            FIRST,
-            "",
-        )
+        total = sum(map(len, of.values()))
+        started = time.monotonic()
+        pause = FIRST
+        reported = ""
         at_first: int | None = None
         while True:
             looks |= {
@@ -668,10 +667,8 @@ class Desk:
                 for one in batches
                 if one not in looks or not looks[one].ended
             }
-            done, passed = (
-                sum(look.done for look in looks.values()),
-                time.monotonic() - started,
-            )
+            done = sum(look.done for look in looks.values())
+            passed = time.monotonic() - started
             at_first = done if at_first is None else at_first
             where = "a batch" if len(batches) == 1 else f"{len(batches)} batches"
             text = f"{done:,} of {total:,} requests in {where} are answered"
@@ -690,16 +687,16 @@ class _Collecting:
     """A transport that notes what is asked and answers nothing."""
 
     def __init__(self, live: Transport, batches: Batches) -> None:
-        self.live, self.batches = live, batches
+        self.live = live
+        self.batches = batches
 
     async def send(self, request: Request) -> Reply:
         custom_id, body = self.batches.identified(self.live, request)
         item = row_context.current()
-        row = (
-            self.batches.rows.get((item.source, item.output), "")
-            if item is not None
-            else ""
-        )
+        if item is not None:
+            row = self.batches.rows.get((item.source, item.output), "")
+        else:
+            row = ""
         self.batches.requests.setdefault(
             custom_id, (row, self.batches.provider.line(custom_id, body))
         )
@@ -740,16 +737,18 @@ class Batches(Desk):
         watch: Progress,
     ) -> None:
         super().__init__(judge.lm.name, where, output, again=again)
-        self.judge, self.watch = judge, watch
+        self.judge = judge
+        self.watch = watch
         self.rows: dict[tuple[str, str], str] = {}
         self._check()
 
     def _check(self) -> None:
         calls = self.judge.method.cost().calls_per_row
         if models_of(self.judge.method) or self.judge.whole_documents or calls != 1:
-            why = (
-                f"{calls} calls a row" if calls != 1 else "more than calls of one model"
-            )
+            if calls != 1:
+                why = f"{calls} calls a row"
+            else:
+                why = "more than calls of one model"
             raise OptionError(
                 f"--batch is for judges of one call a row; this one ({self.judge.method.kind}) needs {why}"
             )

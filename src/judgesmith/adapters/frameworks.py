@@ -65,7 +65,9 @@ def deepeval_metric(
 
     class Metric(base):  # type: ignore[misc, valid-type]
         def __init__(self) -> None:
-            self.threshold, self.async_mode, self.include_reason = threshold, True, True
+            self.threshold = threshold
+            self.async_mode = True
+            self.include_reason = True
             self.score: float | None = None
             self.reason: str | None = None
             self.success: bool | None = None
@@ -84,10 +86,12 @@ def deepeval_metric(
                 await opened.ascore(test_case.input, test_case.actual_output, **texts)
             )
             share = _share(opened, verdict)
-            self.score, self.reason = share, verdict.explanation
-            self.success = (
-                share >= threshold if verdict.passed is None else verdict.passed
-            )
+            self.score = share
+            self.reason = verdict.explanation
+            if verdict.passed is None:
+                self.success = share >= threshold
+            else:
+                self.success = verdict.passed
             return share
 
         def is_successful(self) -> bool:
@@ -136,7 +140,8 @@ def promptfoo_assert(
     The judge's file is `config.judge` of the assertion, the source the variable `source`, or else the prompt. The score
     lies in [0, 1].
     """
-    config, variables = context.get("config") or {}, context.get("vars") or {}
+    config = context.get("config") or {}
+    variables = context.get("vars") or {}
     opened = _opened(judge or config["judge"])
     texts = {
         name: variables[name]
@@ -149,11 +154,10 @@ def promptfoo_assert(
         )
     )
     share = _share(opened, verdict)
-    passed = (
-        share >= float(config.get("threshold", 0.5))
-        if verdict.passed is None
-        else verdict.passed
-    )
+    if verdict.passed is None:
+        passed = share >= float(config.get("threshold", 0.5))
+    else:
+        passed = verdict.passed
     return {"pass": passed, "score": share, "reason": verdict.explanation}
 
 

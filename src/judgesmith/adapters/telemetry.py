@@ -18,7 +18,8 @@ from judgesmith.programs.judge import Judge
 
 EVENT = "gen_ai.evaluation.result"
 START = "opentelemetry-instrument judgesmith score …"
-_TRACE, _SPAN = re.compile(r"(?:tr-)?([0-9a-f]{32})"), re.compile(r"([0-9a-f]{16})")
+_TRACE = re.compile(r"(?:tr-)?([0-9a-f]{32})")
+_SPAN = re.compile(r"([0-9a-f]{16})")
 
 
 class Events:
@@ -44,7 +45,8 @@ class Events:
             raise OptionError(
                 f"--otel: no exporter of OpenTelemetry is set up; start it as `{START}`"
             )
-        self._logger, self._about = self._logs.get_logger("judgesmith"), about(judge)
+        self._logger = self._logs.get_logger("judgesmith")
+        self._about = about(judge)
 
     def __call__(self, record: Mapping[str, Any]) -> None:
         """Emit the event of a scored row."""
@@ -74,7 +76,8 @@ def about(judge: Judge) -> dict[str, Any]:
 
 def attributes(about: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of a verdict in `score`'s form: the semantic conventions' and, beside them, ours."""
-    sure, decided = verdict.get("interval") or {}, None
+    sure = verdict.get("interval") or {}
+    decided = None
     if verdict.get("passed") is not None:
         decided = "pass" if verdict["passed"] else "fail"
     result = {

@@ -56,20 +56,17 @@ def conformal_quantile(
     sizes = vector(errors, "errors")
     if not len(sizes):
         return math.inf
-    codes = (
-        np.arange(len(sizes))
-        if documents is None
-        else id_codes(documents, len(sizes), "documents")
-    )
+    if documents is None:
+        codes = np.arange(len(sizes))
+    else:
+        codes = id_codes(documents, len(sizes), "documents")
     order = np.argsort(sizes, kind="stable")
     share = 1.0 / (np.bincount(codes)[codes] * len(np.unique(codes)))
     wanted = coverage * (1 + 1 / independent_rows(sizes, codes))
     place = int(np.searchsorted(np.cumsum(share[order]), wanted - 1e-9))
-    return (
-        float(sizes[order][place])
-        if place < len(sizes) and wanted <= 1 + 1e-9
-        else math.inf
-    )
+    if place < len(sizes) and wanted <= 1 + 1e-9:
+        return float(sizes[order][place])
+    return math.inf
 
 
 def independent_rows(errors: Vector, documents: Codes) -> float:
@@ -79,7 +76,8 @@ def independent_rows(errors: Vector, documents: Codes) -> float:
     rows. documents: codes from 0.
     """
     rows = np.bincount(documents)
-    count, total = len(rows), len(errors)
+    count = len(rows)
+    total = len(errors)
     if count == total or count < 2:
         return float(count)
     ranks = scipy.stats.rankdata(errors)

@@ -53,11 +53,10 @@ def vector(values: npt.ArrayLike, name: str, *, missing: bool = False) -> Vector
         wrong &= ~np.isnan(array)
     if wrong.any():
         row = int(wrong.argmax())
-        hint = (
-            "a failed row is NaN or None"
-            if missing
-            else "leave out the rows without a human score"
-        )
+        if missing:
+            hint = "a failed row is NaN or None"
+        else:
+            hint = "leave out the rows without a human score"
         raise OptionError(
             f"{name}: row {row} is {array[row]}, which is not a score; {hint}"
         )
@@ -70,7 +69,8 @@ def pair(predicted: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector
     Raises:
         OptionError: If lengths differ, or a vector is invalid (see `vector`).
     """
-    x, y = vector(predicted, "predicted", missing=True), vector(human, "human")
+    x = vector(predicted, "predicted", missing=True)
+    y = vector(human, "human")
     if len(x) != len(y):
         raise OptionError(
             f"predicted has {len(x)} rows and human {len(y)}; give one score per row in the same order"
@@ -132,7 +132,8 @@ def level_codes(
 
 def flat(x: Vector) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows of x, shape (k, n) with n >= 1, that are constant but for rounding noise."""
-    low, high = x.min(axis=1), x.max(axis=1)
+    low = x.min(axis=1)
+    high = x.max(axis=1)
     return np.asarray(high - low <= FLAT * np.maximum(np.abs(low), np.abs(high)))
 
 
@@ -272,7 +273,8 @@ def _at_level(
             count = len(x)
         case _:
             assert_never(level)
-    x, y = x[usable], y[usable]
+    x = x[usable]
+    y = y[usable]
     return rowwise(x[None], y[None], names)[0].tolist(), len(x), count
 
 
@@ -292,13 +294,15 @@ def within_documents(
     """
     table = np.full((count, len(names)), np.nan)
     order = np.argsort(doc, kind="stable")
-    x, y = x[order], y[order]
+    x = x[order]
+    y = y[order]
     sizes = np.bincount(doc, minlength=count)
     starts = np.cumsum(sizes) - sizes
     for size in np.unique(sizes[sizes > 1]):  # documents of one size make one matrix
         which = np.flatnonzero(sizes == size)
         rows = starts[which][:, None] + np.arange(size)
-        one, other = x[rows], y[rows]
+        one = x[rows]
+        other = y[rows]
         table[which] = rowwise(one, other, names)
         if objective:
             table[which[flat(one) & ~flat(other)]] = 0.0
@@ -317,7 +321,8 @@ def within_systems(
     >>> within_systems(*np.array([[1.0, 2, 5, 6], [2, 1, 9, 8]]), np.array([0, 0, 1, 1]), ["pearson"])
     [-1.0]
     """
-    x, y = tidy(x), tidy(y)
+    x = tidy(x)
+    y = tidy(y)
     ties = [untied(side, sys) for side in (x, y)]
     if len(x) < 2 or not min(ties):
         return [np.nan] * len(names)
@@ -340,7 +345,8 @@ def surplus(x: Vector, y: Vector, sys: Codes) -> float:
     """Return twice the concordant less the discordant pairs of rows of one system."""
     total = 0.0
     for system in np.unique(sys):
-        a, b = x[sys == system], y[sys == system]
+        a = x[sys == system]
+        b = y[sys == system]
         one = np.zeros(len(a), dtype=np.intp)
         pairs = np.sqrt(untied(a, one) * untied(b, one))
         total += float(scipy.stats.kendalltau(a, b).statistic) * pairs if pairs else 0.0

@@ -42,14 +42,16 @@ def ordered_pairs(
     names = list(dict.fromkeys(documents))
     place = {name: i for i, name in enumerate(names)}
     document = np.array([place[name] for name in documents], dtype=np.intp)
-    right, pairs = np.zeros(len(names)), np.zeros(len(names))
+    right = np.zeros(len(names))
+    pairs = np.zeros(len(names))
     order = np.argsort(document, kind="stable")
     for rows in (
         np.split(order, np.flatnonzero(np.diff(document[order])) + 1)
         if len(order)
         else []
     ):
-        x, y = scores[rows], human[rows]
+        x = scores[rows]
+        y = human[rows]
         first, second = np.triu_indices(len(x), 1)
         present = np.sign(y[first] - y[second])
         ours = np.sign(x[first] - x[second])
@@ -77,7 +79,8 @@ def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     It is 1 for equal decisions and 0 at chance; NaN if both sides choose one and the same category throughout. Source:
     Cohen 1968.
     """
-    a, b = decided.astype(float), human.astype(float)
+    a = decided.astype(float)
+    b = human.astype(float)
     sums = sums_by(units, np.ones(len(a)), a, b, a * a, b * b, (a - b) ** 2)
 
     def kappa(counts: Vector) -> Vector:
@@ -125,7 +128,8 @@ def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Bounde
 
 def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """Return the mean of the shares of failed (0) and of passed (1) rows that are decided so; 0.5 is chance."""
-    good, right = human > 0, decided == human
+    good = human > 0
+    right = decided == human
     sums = sums_by(
         units,
         *(part.astype(float) for part in (good, ~good, good & right, ~good & right)),
@@ -140,7 +144,8 @@ def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Bounde
 
 def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """Return F1 for fail (0): twice the rows that both fail, over the rows that each side fails."""
-    ours, theirs = decided == 0, human == 0
+    ours = decided == 0
+    theirs = human == 0
     sums = sums_by(units, 2.0 * (ours & theirs), ours.astype(float) + theirs)
     return Bounded(
         lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (int(theirs.sum()),))

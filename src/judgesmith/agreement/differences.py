@@ -165,10 +165,8 @@ def difference_of(
     drawn: the difference in each resample, NaN if undefined. units: units drawn each time. width: bound that no
     difference exceeds.
     """
-    spread, procedure = (
-        _Spread(drawn[:, None], units / (units - 1)),
-        Procedure(len(drawn), confidence),
-    )
+    spread = _Spread(drawn[:, None], units / (units - 1))
+    procedure = Procedure(len(drawn), confidence)
     if spread.too_few:
         return _undefined(value, units, too_often(spread.undefined, len(drawn)))
     error = np.sqrt(np.diag(spread.covariance()))
@@ -210,7 +208,8 @@ def differences_within(
     """
     check(procedure.rounds, procedure.confidence)
     values = contrasts @ np.array(agreement.values)
-    reason, documents = agreement.reason, agreement.documents
+    reason = agreement.reason
+    documents = agreement.documents
     if reason is None and others is not None and len(others.left_out) < FEWEST_SYSTEMS:
         reason = too_few_systems(len(others.left_out))
     if reason is not None:
@@ -221,7 +220,8 @@ def differences_within(
             _undefined(v, documents, too_often(spread.undefined, procedure.rounds))
             for v in values.tolist()
         ]
-    together, freedom = spread.covariance(), documents - 1
+    together = spread.covariance()
+    freedom = documents - 1
     variance = np.diag(together)
     if others is not None:
         without = _Spread(others.left_out @ contrasts.T, len(others.left_out) - 1)
@@ -229,20 +229,17 @@ def differences_within(
             reason = "the agreement is undefined without one of the systems"
             return [_undefined(value, documents, reason) for value in values.tolist()]
         over_systems = without.covariance()
-        both = (
-            np.zeros_like(variance)
-            if others.larger
-            else variance + np.diag(over_systems)
-        )
+        if others.larger:
+            both = np.zeros_like(variance)
+        else:
+            both = variance + np.diag(over_systems)
         if others.rows is not None and others.rows.reason is None:
             both = both - np.diag(
                 _drawn(others.rows, contrasts, procedure)[0].covariance()
             )
         variance = np.maximum(both, np.maximum(variance, np.diag(over_systems)))
-        together, freedom = (
-            together + over_systems,
-            min(freedom, len(others.left_out) - 1),
-        )
+        together = together + over_systems
+        freedom = min(freedom, len(others.left_out) - 1)
     width = agreement.within.high - agreement.within.low
     estimates = _Estimates(values, np.sqrt(variance), together, freedom, width)
     return estimates.differences(procedure, undefined, documents)
@@ -302,7 +299,8 @@ class _Estimates:
         varies = self.error >= _ROUNDING
         values = np.where(np.abs(self.values) < _ROUNDING, 0.0, self.values)
         ratio = np.abs(values[varies]) / self.error[varies]
-        p, reach = np.where(values == 0, 1.0, math.nan), 0.0
+        p = np.where(values == 0, 1.0, math.nan)
+        reach = 0.0
         if varies.any():
             p[varies], reach = largest_of_all(
                 ratio, self.together[np.ix_(varies, varies)], self.freedom, procedure
@@ -310,10 +308,8 @@ class _Estimates:
         half = np.where(
             varies, reach * self.error, np.where(values == 0, 0.0, math.nan)
         )
-        low, high = (
-            np.maximum(values - half, -self.width),
-            np.minimum(values + half, self.width),
-        )
+        low = np.maximum(values - half, -self.width)
+        high = np.minimum(values + half, self.width)
         numbers = zip(
             values.tolist(),
             low.tolist(),

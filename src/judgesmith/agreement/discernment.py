@@ -74,26 +74,26 @@ def signed_rank(before: npt.ArrayLike, after: npt.ArrayLike) -> SignedRank:
             nan, 0, 0, left_out, nan, nan, nan, nan, "no pair has both scores"
         )
     some = differences[differences != 0]
-    dropped, drop = float(np.mean(differences > 0)), float(differences.mean())
+    dropped = float(np.mean(differences > 0))
+    drop = float(differences.mean())
     if not len(some):
         return SignedRank(
             1.0, n, n, left_out, 1.0, 0.0, drop, dropped, "all scores are equal"
         )
     exact = n <= _EXACT or len(some) <= _FEW
     p, effect = _test(some, exact)
-    floor = (
-        0.5 ** len(some) if exact else _test(np.arange(1.0, len(some) + 1), False)[0]
-    )
+    if exact:
+        floor = 0.5 ** len(some)
+    else:
+        floor = _test(np.arange(1.0, len(some) + 1), False)[0]
     return SignedRank(
         p, n, n - len(some), left_out, max(floor, SMALLEST), effect, drop, dropped
     )
 
 
 def _differences(before: npt.ArrayLike, after: npt.ArrayLike) -> tuple[Vector, int]:
-    one, other = (
-        np.asarray(before, dtype=np.float64),
-        np.asarray(after, dtype=np.float64),
-    )
+    one = np.asarray(before, dtype=np.float64)
+    other = np.asarray(after, dtype=np.float64)
     if one.ndim != 1 or one.shape != other.shape:
         raise OptionError(
             f"scores before and after must be two vectors of one length; got {one.shape}, {other.shape}"
@@ -109,7 +109,8 @@ def _differences(before: npt.ArrayLike, after: npt.ArrayLike) -> tuple[Vector, i
 def _test(some: Vector, exact: bool) -> tuple[float, float]:
     """Return p and rank-biserial correlation of differences that are not 0."""
     ranks = midranks(np.abs(some))
-    above, total = float(ranks[some > 0].sum()), float(ranks.sum())
+    above = float(ranks[some > 0].sum())
+    total = float(ranks.sum())
     if exact:
         p = _counted(ranks, above)
     else:
@@ -164,7 +165,8 @@ def combine(
     used = ~np.isnan(p) & (w > 0)
     if not used.any():
         return math.nan
-    p, w = np.maximum(p[used], SMALLEST), w[used]
+    p = np.maximum(p[used], SMALLEST)
+    w = w[used]
     if weights is not None or form == "normalised":
         w = w / w.sum()
     return float(min(1.0, 1.0 / float((w / p).sum())))
@@ -172,9 +174,9 @@ def combine(
 
 def score_of(p: float) -> float:
     """Return D = log_0.05 p: 0 for p = 1, 1 for p = 0.05; at most 230.6, where p underflows; NaN stays NaN."""
-    return (
-        math.nan if math.isnan(p) else abs(math.log(max(p, SMALLEST)) / math.log(ALPHA))
-    )
+    if math.isnan(p):
+        return math.nan
+    return abs(math.log(max(p, SMALLEST)) / math.log(ALPHA))
 
 
 # A perturbation ------------------------------------------------------------------------------------------------------
@@ -265,7 +267,8 @@ def discernment(
         )
     tests = tuple(signed_rank(a, b) for a, b in zip(one, other, strict=True))
     p_values = [test.p for test in tests]
-    normalised, paper = combine(p_values), combine(p_values, form="paper")
+    normalised = combine(p_values)
+    paper = combine(p_values, form="paper")
     expert = math.nan if weights is None else combine(p_values, weights)
     p = combine(p_values, weights, form)
     effect = _weighted([test.effect for test in tests], weights)
@@ -312,20 +315,17 @@ def _quick(differences: Vector) -> tuple[float, float]:
     some = present[present != 0]
     if not len(present):
         return math.nan, math.nan
-    return (
-        _test(some, len(present) <= _EXACT or len(some) <= _FEW)
-        if len(some)
-        else (1.0, 0.0)
-    )
+    if len(some):
+        return _test(some, len(present) <= _EXACT or len(some) <= _FEW)
+    return (1.0, 0.0)
 
 
 def _weighted(values: Sequence[float], weights: npt.ArrayLike | None = None) -> float:
     """Return the mean of what is not NaN; NaN where nothing is."""
-    w = (
-        np.ones(len(values))
-        if weights is None
-        else np.asarray(weights, dtype=np.float64)
-    )
+    if weights is None:
+        w = np.ones(len(values))
+    else:
+        w = np.asarray(weights, dtype=np.float64)
     x = np.array(values)
     used = ~np.isnan(x) & (w > 0)
     return float(np.average(x[used], weights=w[used])) if used.any() else math.nan

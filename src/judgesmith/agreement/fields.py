@@ -25,9 +25,10 @@ def value_of(field: Field, thing: Any) -> Any:
         return field(thing)
     value = thing.get(field) if hasattr(thing, "get") else getattr(thing, field, None)
     if value is None:
-        names = (
-            ", ".join(thing.keys()) if hasattr(thing, "keys") else type(thing).__name__
-        )
+        if hasattr(thing, "keys"):
+            names = ", ".join(thing.keys())
+        else:
+            names = type(thing).__name__
         raise OptionError(
             f"there is no field {field!r}, only {names}; name fields with score_of=, human_of=, group_of="
         )

@@ -36,7 +36,9 @@ from judgesmith.tables import facts, shortened, with_interval
 #: With fewer rows a metric's mean is that of the rows' own scores.
 FEWEST = 8
 #: Rows of a panel at most; rows that feedback quotes, and characters of each.
-PANEL, QUOTED, LONGEST = 60, 3, 160
+PANEL = 60
+QUOTED = 3
+LONGEST = 160
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,13 +74,15 @@ class AgreementValue:
         Whole groups are resampled, or the documents that the objective is made of; for new systems each is left out in
         turn (NaN for fewer than 3).
         """
-        ends, (reached, q) = (math.nan, math.nan), by.measured(percents, rows)
+        ends = (math.nan, math.nan)
+        (reached, q) = by.measured(percents, rows)
         why: str | None = "no resamples were drawn"
         if rounds:
             interval = interval_of(
                 by.resampled([percents], rows), rounds=rounds, seed=seed
             )
-            ends, why = (interval.low, interval.high), interval.reason
+            ends = (interval.low, interval.high)
+            why = interval.reason
             if new_systems:
                 parts = map(rows.without, dict.fromkeys(rows.systems or ()))
                 left_out = [by.reached(percents[at], rest).value for at, rest in parts]
@@ -196,13 +200,14 @@ class Agreement:
         close: float = 0.8,
         panel: Any = None,
     ) -> None:
-        self.by = (
-            objective
-            if isinstance(objective, Objective)
-            else objectives.get(objective)(level)
-        )
+        if isinstance(objective, Objective):
+            self.by = objective
+        else:
+            self.by = objectives.get(objective)(level)
         self.close = close
-        self._score_of, self._human_of, self._group_of = score_of, human_of, group_of
+        self._score_of = score_of
+        self._human_of = human_of
+        self._group_of = group_of
         self._pairs = [tuple(row[:2]) for row in getattr(panel, "results", panel) or ()]
         seen = [self.human(example) for example, _ in self._pairs]
         self.scale = scale or ((min(seen), max(seen)) if seen else None)
@@ -248,7 +253,9 @@ class Agreement:
 
     def _measurable(self, pairs: Iterable[tuple[Any, Any]]) -> tuple[Vector, Rows]:
         """Return predictions in percent of the scale, and the human ratings of the same rows."""
-        scores, groups, named = list[tuple[float, float]](), list[str](), list[Any]()
+        scores = list[tuple[float, float]]()
+        groups = list[str]()
+        named = list[Any]()
         for example, prediction in _fair(list(pairs)):
             scores.append(self.both(example, prediction))
             groups.append(self.group(example) or f"row {len(groups)}")
@@ -342,11 +349,9 @@ class Agreement:
         ]
         answered = [row for row in rows if math.isfinite(row[1])]
         drawn = np.sort(np.random.default_rng(3).permutation(len(answered))[:PANEL])
-        return (
-            Panel(*zip(*(answered[i] for i in drawn), strict=True))
-            if answered
-            else None
-        )
+        if answered:
+            return Panel(*zip(*(answered[i] for i in drawn), strict=True))
+        return None
 
 
 class Panel:
@@ -365,12 +370,10 @@ class Panel:
         names: Sequence[str],
         texts: Sequence[str],
     ) -> None:
-        self.human, self.predicted, self.names, self.texts = (
-            np.array(human),
-            np.array(predicted),
-            names,
-            texts,
-        )
+        self.human = np.array(human)
+        self.predicted = np.array(predicted)
+        self.names = names
+        self.texts = texts
 
     def others(self, name: str) -> NDArray[np.intp]:
         """Return the places of the rows of other documents."""
@@ -381,9 +384,10 @@ class Panel:
         others = self.others(name)
         if not len(others):
             return 0.5
-        drawn = (
-            self.predicted[others] if math.isnan(predicted) else np.array([predicted])
-        )
+        if math.isnan(predicted):
+            drawn = self.predicted[others]
+        else:
+            drawn = np.array([predicted])
         judge = np.sign(drawn[:, None] - self.predicted[others][None, :])
         return float(
             np.mean((1 + judge * np.sign(human - self.human[others])[None, :]) / 2)
@@ -448,14 +452,14 @@ class RowScore(float, Enum):
         """Return the score of one row by a metric."""
         score = float(metric.row(example, prediction))
         result = float.__new__(cls, score)
-        result._value_, result.metric, result.pair = (
-            score,
-            metric,
-            (example, prediction),
-        )
+        result._value_ = score
+        result.metric = metric
+        result.pair = (example, prediction)
         return result
 
-    __repr__, __str__, __hash__ = float.__repr__, float.__repr__, float.__hash__
+    __repr__ = float.__repr__
+    __str__ = float.__repr__
+    __hash__ = float.__hash__
 
     def __format__(self, form: str) -> str:
         return format(float(self), form)
@@ -515,7 +519,8 @@ class Total:
         """
         if len({id(row.pair[0]) for row in self.rows}) < FEWEST:
             return math.fsum(self.rows) / count
-        by, reached = self.metric.by, self.rows.reached
+        by = self.metric.by
+        reached = self.rows.reached
         if reached.reason is not None:
             return by.worst
         lead = reached.value - by.chance

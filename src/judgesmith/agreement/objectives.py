@@ -241,13 +241,13 @@ class _OfRows(Objective):
                 failed,
                 f"all {failed} rows failed" if failed else "no rows",
             )
-        doc = (
-            id_codes(rows.documents, len(percents), "documents")
-            if self.within
-            else None
-        )
+        if self.within:
+            doc = id_codes(rows.documents, len(percents), "documents")
+        else:
+            doc = None
         x = impute(np.asarray(percents, float), doc)
-        units, n = id_codes(self.units(rows), len(x), "groups"), self._rests_on(rows)
+        units = id_codes(self.units(rows), len(x), "groups")
+        n = self._rests_on(rows)
         value = float(
             self._statistic(x, rows, units)(np.ones((1, int(units.max()) + 1)))[0, 0]
         )
@@ -261,7 +261,8 @@ class _OfRows(Objective):
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         """Return the values of one or more judges as functions of how often each unit is drawn."""
         units = id_codes(self.units(rows), len(rows.human), "groups")
-        count, reason = int(units.max(initial=-1)) + 1, None
+        count = int(units.max(initial=-1)) + 1
+        reason = None
         values = []
         for predicted in predictions:
             reached = self.reached(predicted, rows)
@@ -393,9 +394,10 @@ class Closeness(_OfRows):
     def reached(self, percents: Vector, rows: Rows) -> Reached:
         """Return the mean closeness; constant scores have one, too."""
         result = super().reached(percents, rows)
-        return (
-            replace(result, reason=None) if result.n else result
-        )  # constant scores are close to something, too
+        # constant scores are close to something, too
+        if result.n:
+            return replace(result, reason=None)
+        return result
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         return mean_when_drawn(

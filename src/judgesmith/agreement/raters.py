@@ -56,7 +56,9 @@ def between_raters(table: Vector) -> float:
     >>> between_raters(np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, 4.0], [np.nan, 5.0]]))
     0.8947368421052632
     """
-    sizes, means, squares = [], [], []
+    sizes = []
+    means = []
+    squares = []
     for column in table.T:
         ratings = column[~np.isnan(column)]
         if len(ratings) > 1:
@@ -70,7 +72,8 @@ def between_raters(table: Vector) -> float:
 
 def _share_between(sizes: Vector, means: Vector, squares: float) -> float:
     """Return the share of the variance between groups, of their sizes, means and sum of squares inside."""
-    n, k = sizes.sum(), len(sizes)
+    n = sizes.sum()
+    k = len(sizes)
     inside = squares / (n - k)
     outside = float((sizes * (means - (sizes @ means) / n) ** 2).sum()) / (k - 1)
     usual = (n - (sizes**2).sum() / n) / (k - 1)
@@ -88,13 +91,15 @@ def within_raters(
         table: ratings, shape (rows, raters).
         fewest: rows that a rater needs to count.
     """
-    sizes, values = list[int](), list[float]()
+    sizes = list[int]()
+    values = list[float]()
     for column in table.T:
         both = ~np.isnan(column) & ~np.isnan(scores)
         value = correlate(
             scores[both], column[both], coefficient="spearman", level="pooled"
         ).value
         if both.sum() >= fewest and not math.isnan(value):
-            sizes, values = [*sizes, int(both.sum())], [*values, value]
+            sizes = [*sizes, int(both.sum())]
+            values = [*values, value]
     mean = float(np.average(values, weights=sizes)) if values else math.nan
     return mean, len(values)

@@ -101,12 +101,12 @@ def ways_to_rater(
     if not checked:
         return []
     first, table = checked[0]
-    codes = (
-        np.arange(len(first))
-        if documents is None
-        else id_codes(documents, len(first), "documents")
-    )
-    count, sides = int(codes.max(initial=-1)) + 1, against_others(table)
+    if documents is None:
+        codes = np.arange(len(first))
+    else:
+        codes = id_codes(documents, len(first), "documents")
+    count = int(codes.max(initial=-1)) + 1
+    sides = against_others(table)
 
     def agreement(each: Iterable[Vector]) -> Agreement:
         sets = [
@@ -252,7 +252,8 @@ def nearest_constant(ratings: npt.ArrayLike, *, nominal: bool = False) -> float:
     given, counts = np.unique(
         np.asarray(ratings, dtype=np.float64).ravel(), return_counts=True
     )
-    counts, given = counts[~np.isnan(given)], given[~np.isnan(given)]
+    counts = counts[~np.isnan(given)]
+    given = given[~np.isnan(given)]
     if nominal:
         return float(given[counts.argmax()])
     mean = float(np.average(given, weights=counts))

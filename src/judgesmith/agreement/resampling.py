@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import compress
-from operator import itemgetter
 from typing import assert_never
 
 import numpy as np
@@ -192,7 +191,8 @@ def interval_of(
 ) -> Interval:
     """Return the interval of one judge's agreement as `bootstrap_q` does, for any measure."""
     check(rounds, confidence)
-    value, documents = agreement.values[0], agreement.documents
+    value = agreement.values[0]
+    documents = agreement.documents
     if agreement.reason:
         return Interval(np.nan, np.nan, value, 0, 0, documents, agreement.reason)
     samples, undefined = agreement.resample(rounds, seed)
@@ -360,7 +360,8 @@ class Agreement:
         Raises:
             OptionError: If the measure lacks the documents or systems that its level needs.
         """
-        total, level = measure.total, measure.level
+        total = measure.total
+        level = measure.level
         judges = [pair(predicted, measure.human) for predicted in predictions]
         rows = len(judges[0][1])
         if level == "system" and measure.documents is None:
@@ -381,7 +382,8 @@ class Agreement:
         codes = np.unique(doc[usable])
         doc = np.searchsorted(codes, doc)
         like = imputed_by(level, doc, sys)
-        statistics, values = [], []
+        statistics = []
+        values = []
         reason = "one document cannot be resampled" if len(codes) < 2 else None
         for x, y in judges:
             own = ~np.isnan(x) if apart and not total else usable
@@ -427,7 +429,7 @@ class Agreement:
         whole = [statistic(every) for statistic in statistics]
         defined = [not np.isnan(value).any() for value in whole]
         statistics = list(compress(statistics, defined))
-        rows = max(map(len, map(itemgetter(0), sets)), default=0)
+        rows = max((len(rows) for rows, *_ in sets), default=0)
         if not statistics:
             why = "the agreement is undefined: constant scores or too few rows"
             return cls([], [np.nan], documents, rows, False, why)
@@ -500,12 +502,12 @@ def limits(
     # On the scale of atanh (for shares, of the logit) the distribution is nearly symmetric and its width hardly depends
     # on the value; an endless range is taken as it is. Centred on the value, since resamples of few documents are
     # biased towards the middle; widened as Student's t is.
-    bounded, reach = math.isfinite(within.high), within.high - within.middle
-    z = (
-        np.arctanh(np.clip((ends - within.middle) / reach, *_WITHIN))
-        if bounded
-        else ends
-    )
+    bounded = math.isfinite(within.high)
+    reach = within.high - within.middle
+    if bounded:
+        z = np.arctanh(np.clip((ends - within.middle) / reach, *_WITHIN))
+    else:
+        z = ends
     half = (z[1] - z[0]) / 2
     if bounded and (abs(z[0]) < _PERFECT) != (abs(z[1]) < _PERFECT):
         # A limit of perfect agreement is infinitely far: the other one counts.
@@ -516,9 +518,10 @@ def limits(
         * np.sqrt(units / (units - 1))
     )
     z = np.array([z[2] - half, z[2] + half])
-    low, high = (
-        np.tanh(z) * reach + within.middle if bounded else np.maximum(z, within.low)
-    )
+    if bounded:
+        low, high = np.tanh(z) * reach + within.middle
+    else:
+        low, high = np.maximum(z, within.low)
     return float(low), float(high)
 
 
@@ -539,11 +542,10 @@ def _share_limits(
 
     # The documents' design effect on the resamples' variance; rows a document where all resamples are alike.
     alone = variance(1.0)[-1]
-    effect = (
-        max(1.0, drawn.var() * units / (units - 1) / alone)
-        if alone > 0
-        else max(1.0, sum(sizes) / units)
-    )
+    if alone > 0:
+        effect = max(1.0, drawn.var() * units / (units - 1) / alone)
+    else:
+        effect = max(1.0, sum(sizes) / units)
     likely = share[np.abs(share - value) <= normal * np.sqrt(variance(effect))]
     return float(likely.min()), float(likely.max())
 
@@ -571,7 +573,8 @@ def for_other_systems(
         confidence: level of the interval, between 0 and 1.
         larger: take the larger of both spreads, not their sum: within systems, where each holds the other.
     """
-    systems, reach = len(left_out), within.high - within.middle
+    systems = len(left_out)
+    reach = within.high - within.middle
     if systems < FEWEST_SYSTEMS:
         return math.nan, math.nan
     z = np.arctanh(
@@ -649,7 +652,8 @@ class Systems:
         self, x: Vector, y: Vector, doc: Codes, documents: int, sys: Codes
     ) -> None:
         systems = int(sys.max()) + 1
-        cell, shape = doc * systems + sys, (documents, systems)
+        cell = doc * systems + sys
+        shape = (documents, systems)
         weights = (x, y, np.ones(len(x)))
         self.sums = [
             np.bincount(cell, weights=w, minlength=documents * systems).reshape(shape)
@@ -740,7 +744,10 @@ class WeightedRows:
     """
 
     def __init__(self, x: Vector, y: Vector, doc: Codes, names: Sequence[str]) -> None:
-        self.x, self.y, self.doc, self.names = Side(x), Side(y), doc, names
+        self.x = Side(x)
+        self.y = Side(y)
+        self.doc = doc
+        self.names = names
 
     @cached_property
     def signs(self) -> npt.NDArray[np.float32]:
@@ -756,7 +763,8 @@ class WeightedRows:
         """Return the coefficients of counts, (rounds, documents) -> (rounds, parts)."""
         w = counts[:, self.doc]
         total = w.sum(axis=1)
-        gx, gy = self.x.weights(w), self.y.weights(w)
+        gx = self.x.weights(w)
+        gy = self.y.weights(w)
         undefined = self.x.flat(gx) | self.y.flat(gy)
         value = np.empty((len(w), len(self.names)))
         drawn = Drawn(w, total, gx, gy)
@@ -777,12 +785,16 @@ class WithinSystems:
     def __init__(
         self, x: Vector, y: Vector, doc: Codes, sys: Codes, names: Sequence[str]
     ) -> None:
-        x, y, self.doc, self.names = tidy(x), tidy(y), doc, names
+        x = tidy(x)
+        y = tidy(y)
+        self.doc = doc
+        self.names = names
         self.sys = np.unique(sys, return_inverse=True)[1]
         self.member = (
             self.sys[:, None] == np.arange(int(self.sys.max(initial=-1)) + 1)
         ).astype(np.float64)
-        self.x, self.y = Side(x), Side(y)
+        self.x = Side(x)
+        self.y = Side(y)
         # A score of one system is another value than the same score of the next: what is tied with it stays inside.
         places = (self.sys * len(side.values) + side.code for side in (self.x, self.y))
         self.cells = [Side(place.astype(np.float64)) for place in places]

@@ -65,8 +65,11 @@ def permutation_test(
     equally well: judges that favour different systems are told apart too often (`experiments/results/differences.md`).
     Failed rows as in `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
     """
-    names, total, level = parts_of(measure.coefficient), measure.total, measure.level
-    (a, y), (b, _) = pair(predicted_a, measure.human), pair(predicted_b, measure.human)
+    names = parts_of(measure.coefficient)
+    total = measure.total
+    level = measure.level
+    (a, y) = pair(predicted_a, measure.human)
+    (b, _) = pair(predicted_b, measure.human)
     doc, sys = level_codes(level, measure.documents, measure.systems, len(y))
     unit = np.arange(len(y)) if doc is None else doc
     if level == "within":
@@ -77,17 +80,21 @@ def permutation_test(
         raise OptionError(
             f"rounds: {rounds} is below 1; swap once or more, 1000 times or more for a p-value"
         )
-    usable = (
-        ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)
-    )
+    if not total:
+        usable = ~(np.isnan(a) | np.isnan(b))
+    else:
+        usable = np.ones(len(y), dtype=np.bool_)
     if np.isnan(a).all() or np.isnan(b).all() or not usable.any():
         return Significance(
             np.nan, np.nan, 0, "a judge failed on every row, or there are none"
         )
     if total:
         like = imputed_by(level, doc, sys)
-        a, b = impute(a, like), impute(b, like)
-    a, b, y = _standard(a[usable]), _standard(b[usable]), y[usable]
+        a = impute(a, like)
+        b = impute(b, like)
+    a = _standard(a[usable])
+    b = _standard(b[usable])
+    y = y[usable]
     unit = np.unique(unit[usable], return_inverse=True)[1]
     n = int(unit.max()) + 1
     if level == "sample":
@@ -108,10 +115,8 @@ def permutation_test(
             )
 
     def lead(flags: Flags) -> Vector:
-        one, other = (
-            agreement(tables[0], tables[1], flags),
-            agreement(tables[1], tables[0], flags),
-        )
+        one = agreement(tables[0], tables[1], flags)
+        other = agreement(tables[1], tables[0], flags)
         return np.asarray(
             np.nansum(one, axis=1) - np.nansum(other, axis=1)
             if total
@@ -126,7 +131,9 @@ def permutation_test(
             n,
             "the agreement is undefined: constant scores or too few rows",
         )
-    rng, extreme, step = np.random.default_rng(seed), 1, max(1, _CELLS // len(y))
+    rng = np.random.default_rng(seed)
+    extreme = 1
+    step = max(1, _CELLS // len(y))
     for start in range(0, rounds, step):
         null = lead(rng.random((min(step, rounds - start), n)) < 0.5)
         extreme += int(np.count_nonzero(~(np.abs(null) < abs(value) - 1e-12)))
@@ -148,7 +155,8 @@ def _agreements(
 
     NaN where undefined.
     """
-    k, ys = len(x), np.broadcast_to(y, x.shape)
+    k = len(x)
+    ys = np.broadcast_to(y, x.shape)
     if (
         sys is not None
     ):  # k data sets end to end: the codes of one begin where those of the one before end
@@ -159,7 +167,8 @@ def _agreements(
             for means in system_means(x.ravel(), np.tile(y, k), codes, k * count)
         )
         present = ~np.isnan(x[0])
-        x, ys = x[:, present], ys[:, present]
+        x = x[:, present]
+        ys = ys[:, present]
     return rowwise(x, ys, names)
 
 
@@ -176,7 +185,9 @@ def holm(p_values: npt.ArrayLike) -> Vector:
         raise OptionError(
             f"p_values: expected a list of numbers in 0..1, got {p_values!r}"
         )
-    adjusted, order = np.full(len(p), np.nan), np.argsort(p)  # NaN sorts last
+    # NaN sorts last
+    adjusted = np.full(len(p), np.nan)
+    order = np.argsort(p)
     order = order[: int(np.count_nonzero(~np.isnan(p)))]
     steps = p[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
@@ -199,7 +210,8 @@ def false_discovery(p_values: npt.ArrayLike, *, dependent: bool = False) -> Vect
         OptionError: If a value is outside [0, 1].
     """
     p = np.asarray(p_values, dtype=np.float64)
-    adjusted, present = np.full(len(p), np.nan), ~np.isnan(p)
+    adjusted = np.full(len(p), np.nan)
+    present = ~np.isnan(p)
     if present.any():
         adjusted[present] = scipy.stats.false_discovery_control(
             p[present], method="by" if dependent else "bh"
@@ -216,9 +228,12 @@ def williams_test(
     correlations. Rows have to be independent, which those of one document are not: `differences` takes whole documents
     there. value: A less B; n: rows. Source: Williams 1959; Graham and Baldwin 2014 for metrics.
     """
-    (a, y), (b, _) = pair(predicted_a, human), pair(predicted_b, human)
+    (a, y) = pair(predicted_a, human)
+    (b, _) = pair(predicted_b, human)
     usable = ~(np.isnan(a) | np.isnan(b))
-    a, b, y = a[usable], b[usable], y[usable]
+    a = a[usable]
+    b = b[usable]
+    y = y[usable]
     n = len(y)
     if n < 4 or min(map(np.ptp, (a, b, y)), default=0.0) == 0:
         return Significance(
@@ -305,7 +320,9 @@ def raters_agree(
         return float(sum((total**2 / (count - 1)).sum() for total in sums))
 
     table = table if nominal else table - values.mean()
-    rng, observed, as_close = np.random.default_rng(seed), closeness(table), 0
+    rng = np.random.default_rng(seed)
+    observed = closeness(table)
+    as_close = 0
     dealt = table.copy()
     for _ in range(rounds):
         for rater, seen in enumerate(present.T):

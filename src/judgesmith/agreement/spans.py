@@ -222,10 +222,8 @@ _COUNTS = (
     "found",
 )
 _AT = {name: place for place, name in enumerate(_COUNTS)}
-_PLAIN, _WEIGHTED = (
-    ("shared", "predicted", "gold"),
-    ("credit", "rated_predicted", "rated_gold"),
-)
+_PLAIN = ("shared", "predicted", "gold")
+_WEIGHTED = ("credit", "rated_predicted", "rated_gold")
 
 
 @dataclass(frozen=True)
@@ -286,13 +284,16 @@ def _agreement(
     _check_texts(pairs, lengths, documents)
     judge = _tally(_spans_of(ours, pairs, lengths))
     persons = _tally(_spans_of(theirs, pairs, lengths))
-    rows, places, sides = [], [], []
+    rows = []
+    places = []
+    sides = []
     for place, (identity, compared) in enumerate(pairs.items()):
         for one, other in compared:
             rows.append(_compare(one, other, lengths[identity]))
             places.append(place)
             sides.append(len(compared))
-    counts, text = np.array(rows), np.array(places)
+    counts = np.array(rows)
+    text = np.array(places)
     marks = counts[:, _AT["predicted"]] + counts[:, _AT["gold"]]
     clean = int((np.bincount(text, marks) == 0).sum())
     unrated = int(counts[:, _AT["unrated"]].sum())
@@ -364,11 +365,14 @@ def _compare(
     predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int
 ) -> list[float]:
     """Return the counts of one text against one person."""
-    (ours, a), (theirs, b) = _marks(predicted, length), _marks(gold, length)
+    (ours, a) = _marks(predicted, length)
+    (theirs, b) = _marks(gold, length)
     both = (a > 0) & (b > 0)
     missing = both & ((a == _UNRATED) | (b == _UNRATED))
-    rated, left = both & ~missing, int(missing.sum())
-    marked, theirs_marked = (a > 0).sum(), (b > 0).sum()
+    rated = both & ~missing
+    left = int(missing.sum())
+    marked = (a > 0).sum()
+    theirs_marked = (b > 0).sum()
     n = {
         "shared": both.sum(),
         "predicted": marked,
@@ -400,11 +404,10 @@ def _marks(
         place = _place(span, length)
         if place is not None:
             start, end = place
-            value = (
-                _UNRATED
-                if math.isnan(span.severity)
-                else min(max(span.severity, 1.0), 5.0)
-            )
+            if math.isnan(span.severity):
+                value = _UNRATED
+            else:
+                value = min(max(span.severity, 1.0), 5.0)
             marks[start:end] = np.maximum(marks[start:end], value)
             places.append(place)
     return places, marks

@@ -122,11 +122,9 @@ class Comparison:
             raise OptionError(
                 f"--also discern changes texts, and this judge cannot judge one by itself: {why}"
             )
-        o, self.page, self.objective = (
-            run.run,
-            run.output.with_suffix(".front.html"),
-            plan.objective,
-        )
+        o = run.run
+        self.page = run.output.with_suffix(".front.html")
+        self.objective = plan.objective
         self.options = DiscernOptions(
             language=o.discern_language, seed=o.seed, rounds=500
         )
@@ -151,13 +149,11 @@ class Comparison:
             )
         self.asks = asks_of(self.book.pairs, self.texts.role, against_reference=False)
         self.about = f"{len(self.texts.texts)} good training outputs and {len(self.book.pairs)} perturbed texts"
-        self.most, self.points = (
-            min(
-                o.finalists,
-                compiler.search.evaluations() + fitted_always(student.method),
-            ),
-            list[Point](),
+        self.most = min(
+            o.finalists,
+            compiler.search.evaluations() + fitted_always(student.method),
         )
+        self.points = list[Point]()
         calls = self.most * len(self.asks) * plan.row_calls
         # A budget is shared out in proportion to what compiling and comparing would take.
         share = calls / max(1, plan.calls + calls)
@@ -170,10 +166,8 @@ class Comparison:
             name: type(most)(most * share) or 1 for name, most in budget.items()
         }
         theirs = {name: most - ours[name] for name, most in budget.items()}
-        self.limits, options = (
-            Limits(**ours),
-            compiler.options.model_copy(update=theirs),
-        )
+        self.limits = Limits(**ours)
+        options = compiler.options.model_copy(update=theirs)
         self.compiler = replace(compiler, options=options)
         note = f"--also discern: up to {self.most} finalists judge {self.about}, at most {calls:,} of the calls"
         spent = {
@@ -201,7 +195,8 @@ class Comparison:
         judged = sorted(
             compiler.finalists(*compiler.outcome), key=lambda one: one.name != saved
         )[: self.most]
-        lm, count = judged[0].judge.lm, len(judged) * len(self.asks)
+        lm = judged[0].judge.lm
+        count = len(judged) * len(self.asks)
         with self.limits.spending(lm), Watch("comparing finalists", count) as watch:
             self.points = [
                 self._point(one, compiler.outcome[1], watch) for one in judged
@@ -212,16 +207,12 @@ class Comparison:
         return self
 
     def _point(self, finalist: Fitted, train: Labels, watch: Watch) -> Point:
-        own, book, by = (
-            finalist.judge.with_(),
-            replace(self.book, scores={}),
-            self.objective,
-        )
+        own = finalist.judge.with_()
+        book = replace(self.book, scores={})
+        by = self.objective
         set_brief(own.method, True)
-        subject, meter = (
-            Subject(finalist.name, {"score": own}, {"score": finalist.name}),
-            own.lm.meter,
-        )
+        subject = Subject(finalist.name, {"score": own}, {"score": finalist.name})
+        meter = own.lm.meter
         before = sum(meter.logical_tokens)
         judge(
             subject,
@@ -237,21 +228,19 @@ class Comparison:
         result = analyse(subject, book, PERTURBATIONS, self.options)
         harmful = [line for line in result.of("degradation") if line.enough]
         worst = min(harmful, key=lambda line: line.test.d_normalised, default=None)
-        least = (
-            (worst.test.d_normalised, worst.test.low, worst.test.high)
-            if worst
-            else (math.nan,) * 3
-        )
+        if worst:
+            least = (worst.test.d_normalised, worst.test.low, worst.test.high)
+        else:
+            least = (math.nan,) * 3
         attacks = [
             line.test
             for line in result.of("attack")
             if line.name != CONTROL and line.test.n
         ]
-        rise = (
-            math.fsum(t.drop * t.n for t in attacks) / sum(t.n for t in attacks)
-            if attacks
-            else math.nan
-        )
+        if attacks:
+            rise = math.fsum(t.drop * t.n for t in attacks) / sum(t.n for t in attacks)
+        else:
+            rise = math.nan
         reached = agreement(
             finalist.percents,
             examples_of(train),
@@ -272,7 +261,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the points, their front, settings and notes as plain JSON types."""
-        points, best = list(map(asdict, self.points)), front(self.points)
+        points = list(map(asdict, self.points))
+        best = front(self.points)
         return {
             "points": points,
             "front": best,
@@ -304,7 +294,8 @@ class Comparison:
 
 def finalists(points: Sequence[Point], objective: str, about: str) -> Table:
     """Return the points, a row each. objective: what agreement is. about: the texts that were judged."""
-    label, best = f"{objective} on training rows", front(points)
+    label = f"{objective} on training rows"
+    best = front(points)
     forms = {
         label: ".2f",
         "least D": ".2f",
@@ -333,7 +324,8 @@ def front_page(
     points: Sequence[Point], objective: str, about: str, lead: str, notes: Sequence[str]
 ) -> str:
     """Return the points as a page: their table, and agreement against each of the rest."""
-    figures, best = [], front(points)
+    figures = []
+    best = front(points)
     for words, value in AXES.items():
         dots = [
             Dot(value(p), *p.agreement, 5.5 if p.name in best else 3, p.name)

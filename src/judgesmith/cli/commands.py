@@ -132,7 +132,8 @@ class Command(Options):
         """Return options of presets and of a --config file, by the names of fields, and the files in words."""
         from judgesmith.presets import layered
 
-        presets, config = chosen.get("preset") or (), chosen.get("config")
+        presets = chosen.get("preset") or ()
+        config = chosen.get("config")
         source = " or ".join(
             [
                 *(f"--preset {name}" for name in presets),
@@ -203,11 +204,9 @@ class Rows(Options):
     @field_validator("columns", mode="before")
     @classmethod
     def _mapping(cls, value: Any) -> Any:
-        return (
-            [f"{role}={name}" for role, name in value.items()]
-            if isinstance(value, Mapping)
-            else value
-        )
+        if isinstance(value, Mapping):
+            return [f"{role}={name}" for role, name in value.items()]
+        return value
 
     def roles(self) -> dict[str, str]:
         """Return the chosen columns by role.
@@ -346,7 +345,8 @@ def _repeats(field: FieldInfo) -> bool:
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     cli = _cli(field)
-    required, several = field.is_required(), _repeats(field)
+    required = field.is_required()
+    several = _repeats(field)
     default = field.default
     if required:
         default = ...
@@ -429,7 +429,8 @@ class _Built(TyperCommand):
     model: ClassVar[type[Command]]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        ctx.meta["more"], ctx.meta["more_params"] = {}, []
+        ctx.meta["more"] = {}
+        ctx.meta["more_params"] = []
         if {"scale", "scale_of"} <= self.model.model_fields.keys():
             args = _orders_apart(args)
         own = {"--help"}
@@ -464,7 +465,8 @@ class _Built(TyperCommand):
         for name, fields in catalogue.fields().items():
             if f"--{name.replace('_', '-')}" not in own:
                 others[name] = fields
-        named, found = dict[str, list[Any]](), set[str]()
+        named = dict[str, list[Any]]()
+        found = set[str]()
         for name, fields in others.items():
             spelled = set("/".join(_spellings(name, fields)).split("/"))
             if spelled & names:
@@ -496,15 +498,16 @@ def _orders_apart(args: Sequence[str]) -> list[str]:
 def _chosen(context: typer.Context) -> dict[str, Any]:
     """Return the options set on the command line, by the names of fields and of options of parts."""
     names = context.meta["more"]
-    result = {}
+    result: dict[str, Any] = {}
     for name, value in context.params.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             value = list(value) if isinstance(value, tuple | list) else value
             option_ = names.get(name, name)
-            result[option_] = (
-                ",".join(value) if name in names and isinstance(value, list) else value
-            )
+            if name in names and isinstance(value, list):
+                result[option_] = ",".join(value)
+            else:
+                result[option_] = value
     return result
 
 

@@ -348,9 +348,9 @@ def _listed(options: type[Options]) -> list[dict[str, Any]]:
 def _paper(part: Any) -> str:
     """Return the paper of a part; for a stand-in, the part that it replaces."""
     stands_for = getattr(part, "stands_for", "")
-    return (
-        f"ours, instead of {stands_for}" if stands_for else getattr(part, "paper", "")
-    )
+    if stands_for:
+        return f"ours, instead of {stands_for}"
+    return getattr(part, "paper", "")
 
 
 def _facts(name: str, part: Any) -> dict[str, Any]:

@@ -103,11 +103,9 @@ class Commands(TyperGroup):
             return None
         if isinstance(loaded, Group):
             return _group(f"{self.within}{cmd_name}.", loaded, cmd_name)
-        return (
-            typer.main.get_command(loaded)
-            if isinstance(loaded, typer.Typer)
-            else build(cmd_name, loaded)
-        )
+        if isinstance(loaded, typer.Typer):
+            return typer.main.get_command(loaded)
+        return build(cmd_name, loaded)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command of the arguments; an unknown one is an error that names similar ones."""
@@ -127,11 +125,10 @@ def command_model(words: list[str]) -> type[Command] | None:
     """Return the model of a command (of a group, its first one's); None where there is none."""
     points = {point.name: point for point in _installed()}
     name = ".".join(words)
-    name = (
-        name
-        if name in points
-        else next((one for one in sorted(points) if one.startswith(f"{name}.")), "")
-    )
+    if name in points:
+        name = name
+    else:
+        name = next((one for one in sorted(points) if one.startswith(f"{name}.")), "")
     loaded = points[name].load() if name in points else None
     if isinstance(loaded, Group):
         return command_model(
@@ -147,7 +144,8 @@ def _group(within: str, group: Group, name: str) -> Any:
     cls = type("Commands", (Commands,), {"within": within})
     app.callback(cls=cls, help=group.help)(lambda: None)
     command = typer.main.get_command(app)
-    command.name, command.hidden = name, group.hidden
+    command.name = name
+    command.hidden = group.hidden
     command.rich_help_panel = group.panel  # type: ignore[attr-defined]
     return command
 
@@ -189,7 +187,10 @@ def _options(
 ) -> None: ...
 
 
-ERROR, COME_AGAIN, STOPPED, TERMINATED = 2, 75, 130, 143
+ERROR = 2
+COME_AGAIN = 75
+STOPPED = 130
+TERMINATED = 143
 
 
 def main() -> None:
@@ -247,11 +248,10 @@ def _run() -> int:
     except JudgesmithError as error:
         if debug:
             raise
-        first, *more = (
-            error.problems
-            if isinstance(error, LabelsError) and error.problems
-            else [str(error)]
-        )
+        if isinstance(error, LabelsError) and error.problems:
+            first, *more = error.problems
+        else:
+            first, *more = [str(error)]
         said = _say(f"{_public_name(error)}: {first}", *more)
         return COME_AGAIN if isinstance(error, OutageError) else said
     except OSError as error:

@@ -98,11 +98,10 @@ def show_report(
             _decisions(report.decisions, judge, report.heldout.by.name), markup=False
         )
     if (way := report.way) and way["value"] is not None:
-        ends = (
-            f"[{way['low']:.0%}, {way['high']:.0%}]"
-            if way["low"] is not None
-            else "(no interval)"
-        )
+        if way["low"] is not None:
+            ends = f"[{way['low']:.0%}, {way['high']:.0%}]"
+        else:
+            ends = "(no interval)"
         out.print(
             f"{way['value']:.0%} {ends} of the way from guessing to one human rater.",
             markup=False,
@@ -167,11 +166,10 @@ def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
         for key, name in _MEASURES.items()
         if MEASURED.get(key) != objective and (of := figures.get(key))
     ]
-    cuts = (
-        [f"Decided by the raw score: {judge.outcome.decision}."]
-        if judge.outcome.decision is not None
-        else []
-    )
+    if judge.outcome.decision is not None:
+        cuts = [f"Decided by the raw score: {judge.outcome.decision}."]
+    else:
+        cuts = []
     return " ".join(
         [f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}."]
         * bool(lines)
@@ -193,11 +191,9 @@ def objective_label(name: Any) -> str:
     """Return an objective's label; an unknown name from a file stays as it is."""
     from judgesmith.agreement.objectives import objectives
 
-    return (
-        objectives.get(name).label
-        if isinstance(name, str) and name in objectives
-        else "Q"
-    )
+    if isinstance(name, str) and name in objectives:
+        return objectives.get(name).label
+    return "Q"
 
 
 def training_q(selected: Mapping[str, Any], candidates: int) -> str:

@@ -45,11 +45,12 @@ class Show(Command, Rows, Json):
             version = Version.of(read)
             saved = artifact.to_dict(judge) | {"lm": read.lm and read.lm.model_dump()}
             rows = self.prompt
-            messages = (
-                None
-                if rows is None
-                else _messages(judge, rows, roles_for(rows, self.roles(), self.judge))
-            )
+            if rows is None:
+                messages = None
+            else:
+                messages = _messages(
+                    judge, rows, roles_for(rows, self.roles(), self.judge)
+                )
             if self.as_json:
                 data = saved | {
                     "fingerprint": version.fingerprint,
@@ -174,11 +175,10 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "created" in provenance:
         lines.append(("created", provenance["created"]))
     for one in reversed(provenance.get("lineage", [])):
-        labels = (
-            f"{one['rows']} labels ({one['labels'][:12]})"
-            if one.get("labels")
-            else "no labels"
-        )
+        if one.get("labels"):
+            labels = f"{one['rows']} labels ({one['labels'][:12]})"
+        else:
+            labels = "no labels"
         lines.append(
             (
                 "started from",

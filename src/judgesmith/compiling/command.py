@@ -220,7 +220,8 @@ def compile_judge(
 
     with quiet():
         labels = run.read()
-        judge, compiler = run.judge(labels.aspect), run.compiler(labels)
+        judge = run.judge(labels.aspect)
+        compiler = run.compiler(labels)
         run = replace(run, lm=model_for(judge, run.lm))
         batched = run.batched([judge])
         if not as_json:
@@ -230,10 +231,12 @@ def compile_judge(
         if run.run.also:
             compare = plugin("also", run.run.also)
             compared = compare(run, compiler, judge, labels, plan)
-            compiler, plan = compared.compiler, compared.plan
+            compiler = compared.compiler
+            plan = compared.plan
         if dry_run:
             return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
-        log, parent = run.log(), run.parent()
+        log = run.log()
+        parent = run.parent()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
         lm, teacher = run.opened([judge])
         if not as_json:

@@ -63,9 +63,11 @@ from judgesmith.signatures.values import Criterion
 IN_BATCHES = 50_000
 #: Provides an opened model for a run, whose progress the second argument hears of.
 Provided = Callable[[LanguageModel, Progress], AbstractContextManager[LanguageModel]]
-METHOD, OPTIMIZER = "active-critic", "random-search"
+METHOD = "active-critic"
+OPTIMIZER = "random-search"
 #: The method that is taken where none is asked for and the model can be read, and for other models without labels.
-READ, COMPARING = "readings", "pairwise-direct"
+READ = "readings"
+COMPARING = "pairwise-direct"
 #: The method that is taken where none is asked for and one of its own options, or a second model, is.
 PANEL = "panel"
 OF_PANEL = ("members", "forms", "models", "row_calls", "infer")
@@ -180,7 +182,8 @@ class Setup:
         """
         if start is not None:
             saved = artifact.read(start)
-            kind, model = saved.program.kind, saved.lm.model if saved.lm else None
+            kind = saved.program.kind
+            model = saved.lm.model if saved.lm else None
             if method not in (None, kind):
                 raise OptionError(
                     f"--start {start} is a judge of method {kind}; leave --method {method} out"
@@ -192,9 +195,10 @@ class Setup:
         if method is None:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(methods.get(READ)))
-            method = (
-                READ if _readable(lm, names) and all(map(read.takes, names)) else METHOD
-            )
+            if _readable(lm, names) and all(map(read.takes, names)):
+                method = READ
+            else:
+                method = METHOD
             method = PANEL if _of_panel(names) else method
         return cls(method, optimizer or default_optimizer(methods.get(method)))
 
@@ -227,7 +231,8 @@ class Setup:
         owners = [
             Owner("method", f"--method {self.method}", methods.get(self.method).Options)
         ]
-        who, more = owners[0].where, f"; see `judgesmith list methods {self.method}`"
+        who = owners[0].where
+        more = f"; see `judgesmith list methods {self.method}`"
         if self.optimizer is None:
             owners.append(Owner("run", "a judge without labels", JudgeInWords))
         else:
@@ -238,10 +243,8 @@ class Setup:
             )
             model = Owner("lm", "the language model", ModelOptions)
             owners += [search, Owner("run", "the run", RunOptions), model]
-            who, more = (
-                f"{who} and {search.where}",
-                f"{more} and `judgesmith list optimizers {self.optimizer}`",
-            )
+            who = f"{who} and {search.where}"
+            more = f"{more} and `judgesmith list optimizers {self.optimizer}`"
         return Catalogue(tuple(owners), who, every_part, more)
 
     def takes(self, name: str) -> bool:
@@ -460,7 +463,8 @@ class CompileRun:
             if contract is not None:
                 read[aspect] = self._kept(of_aspect, contract)
         self._check_orders(*read.values())
-        labels, held = dict[str, Labels](), dict[str, Labels]()
+        labels = dict[str, Labels]()
+        held = dict[str, Labels]()
         for aspect, rated in self._forgetting_each(read).items():
             rated = rated.regrouped(self.run.template_share)
             labels[aspect] = teachable(self._widened(rated))
@@ -476,7 +480,8 @@ class CompileRun:
         Raises:
             OptionError: If no aspect has a label with such an id.
         """
-        unknown, remaining = set(self.run.forget), dict[str, Labels]()
+        unknown = set(self.run.forget)
+        remaining = dict[str, Labels]()
         for name, rated in labels.items():
             own = {row.id for row in rated.rows} & set(self.run.forget)
             options = self.run.model_copy(update={"forget": tuple(sorted(own))})
@@ -531,7 +536,8 @@ class CompileRun:
         self, judges: Iterable[Judge]
     ) -> tuple[LanguageModel, LanguageModel | None]:
         """Open all models that compiling asks; return the judges' own and the teacher's."""
-        where, several = self.connection(), list(judges)
+        where = self.connection()
+        several = list(judges)
         for judge in several:
             check_listed(models_of(judge.method))
         own = where
@@ -574,9 +580,12 @@ class CompileRun:
         Raises:
             OptionError: If they answer another question than the judge's own labels, with both readings.
         """
-        path, named = rows_file(name), column_roles(self.columns)
-        aspect, orders = aspect or self.aspect, self.run.categories or self.orders
-        held, kind = self._held(aspect), self.run.kind
+        path = rows_file(name)
+        named = column_roles(self.columns)
+        aspect = aspect or self.aspect
+        orders = self.run.categories or self.orders
+        held = self._held(aspect)
+        kind = self.run.kind
         read = partial(read_labels, path, categories=orders, kind=kind)
         if held is None or self.start is None:
             labels = read(aspect=aspect, scale=scale, columns=named)
@@ -681,7 +690,8 @@ class CompileRun:
         """
         if read is None:
             return dict(provenance)
-        before, labels = read.provenance, read.provenance.get("labels") or {}
+        before = read.provenance
+        labels = read.provenance.get("labels") or {}
         parent = {
             "judge": artifact.digest(artifact.identity_of(read)),
             "created": before.get("created"),

@@ -48,7 +48,8 @@ def compile_aspects(
         plan = several.plan(run.lm, teacher=run.run.teacher is not None)
         if dry_run:
             return _dry_run(run, several, plan, as_json=as_json)
-        log, parent = run.log(), run.parent()
+        log = run.log()
+        parent = run.parent()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
         lm, teacher = run.opened(several.judges.values())
         if not as_json:

@@ -85,7 +85,8 @@ def show_labels(labels: Labels) -> None:
         split = [undecided(score, np.array(levels)) for score in scores]
         if any(split):
             counts -= np.bincount(nearest[split], minlength=len(levels))
-            names, counts = (*names, "split"), np.append(counts, sum(split))
+            names = (*names, "split")
+            counts = np.append(counts, sum(split))
     for name, count in zip(names, counts, strict=True):
         out.print(
             f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}",
@@ -143,11 +144,10 @@ def tell_logged(logged: Logged) -> None:
     from judgesmith.running.console import err, out
 
     if logged.error is not None:
-        missing = (
-            "has not logged it"
-            if logged.run is None
-            else f"has only part of it, as run {logged.run}"
-        )
+        if logged.run is None:
+            missing = "has not logged it"
+        else:
+            missing = f"has only part of it, as run {logged.run}"
         err.print(
             f"the judge is saved, but MLflow {missing}: {logged.error}; the same command tries again, with "
             "finished calls from the disk",

@@ -164,11 +164,10 @@ class Discern(Command, Preset, Model, Rows, Json):
                 None if options.dry_run else open_model(options.writer, where)
             )
         names = [*perturbations, *(kind.name for kind in WRITTEN)]
-        weights = (
-            None
-            if options.weights is None
-            else read_weights(options.weights, names, options.metric_names)
-        )
+        if options.weights is None:
+            weights = None
+        else:
+            weights = read_weights(options.weights, names, options.metric_names)
         if (
             Path(self.judge).is_file()
             and not self.judge.endswith(".json")
@@ -244,7 +243,8 @@ class Discern(Command, Preset, Model, Rows, Json):
 
         options = DiscernOptions(**self.more("run"))
         where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
-        judge, source = self.judge, self.good_texts or options.texts
+        judge = self.judge
+        source = self.good_texts or options.texts
         if judge is None or source is None:
             raise OptionError(
                 "missing argument; name a judge (or a column with its scores) and rows: "
@@ -274,7 +274,8 @@ class Discern(Command, Preset, Model, Rows, Json):
             book = run.book(self._kept(options), overwrite=self.overwrite)
             tasks = run.tasks(book)
             if options.dry_run:
-                cost, plan = run.cost(tasks, where), run.plan()
+                cost = run.cost(tasks, where)
+                plan = run.plan()
                 if self.as_json:
                     print_json(cost.to_dict() | plan)
                 else:
@@ -535,11 +536,10 @@ def _notes(
                 "original text itself where there is none, which flatters it"
             )
     elif options.repeat > 1:
-        again = (
-            ""
-            if book.path is not None
-            else "; without -o the same command would ask all of it again"
-        )
+        if book.path is not None:
+            again = ""
+        else:
+            again = "; without -o the same command would ask all of it again"
         notes.append(f"each text was judged {options.repeat} times{again}")
     possible = {pair.name for pair in book.pairs}
     reasons: dict[str, list[str]] = {}
@@ -556,7 +556,8 @@ def _notes(
     if options.metrics and not {m.casefold() for m in result.metrics} >= {
         m.casefold() for m in options.metric_names
     }:
-        present, wanted = ", ".join(result.metrics), ", ".join(options.metric_names)
+        present = ", ".join(result.metrics)
+        wanted = ", ".join(options.metric_names)
         notes.append(f"{result.judge} gives {present}; the task's metrics are {wanted}")
     if result.of("degradation", "stand-in"):
         notes.append(

@@ -65,9 +65,11 @@ def open_subject(
             target, {"score": scorer}, {"score": mark}, against_reference=True
         )
     method, _, model = target.partition("@")
-    name, judges = target, dict[str, Judge]()
+    name = target
+    judges = dict[str, Judge]()
     if method not in methods.names() or Path(target).exists():
-        name, judges = Path(target).stem, {"score": open_judge(Path(target), lm, where)}
+        name = Path(target).stem
+        judges = {"score": open_judge(Path(target), lm, where)}
     elif not options.metrics:
         raise OptionError(
             f"{target}: a method judges the metrics of a task; name them with --preset (dhp/summeval, …) or --metrics "
@@ -143,7 +145,8 @@ def missing(
     subject: Subject, book: Book, role: str, options: DiscernOptions
 ) -> list[Task]:
     """Return the tasks without a score; failed texts are judged again."""
-    result, live = list[Task](), not subject.against_reference
+    result = list[Task]()
+    live = not subject.against_reference
     asks = asks_of(
         book.pairs,
         role,
@@ -180,9 +183,11 @@ def judge(
             row if subject.against_reference else Item.of(row) for row in asks.values()
         ]
         scorer = subject.scorers[metric]
-        quiet = (
-            {"progress": False} if isinstance(scorer, Judge) else {}
-        )  # `step` shows it
+        # `step` shows it
+        if isinstance(scorer, Judge):
+            quiet = {"progress": False}
+        else:
+            quiet = {}
         for key, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
             record = {
                 "judge": subject.name,
@@ -202,7 +207,8 @@ def judge(
                 record["category"] = verdict.category
             book.add(record)
             step()
-            judged, failed = judged + 1, failed + (verdict.failure is not None)
+            judged = judged + 1
+            failed = failed + (verdict.failure is not None)
             if limits is not None:
                 limits.check(failed, judged, verdict.failure)
 

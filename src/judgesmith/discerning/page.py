@@ -72,11 +72,12 @@ def render(
         for name in _SETTINGS
         if book.settings.get(name) is not None
     ]
-    intervals = (
-        f"95 % percentile intervals over {options.rounds} resamples of texts"
-        if options.rounds
-        else "no intervals"
-    )
+    if options.rounds:
+        intervals = (
+            f"95 % percentile intervals over {options.rounds} resamples of texts"
+        )
+    else:
+        intervals = "no intervals"
     counted = (
         f"{len({pair.group for pair in book.pairs})} texts, {len(book.pairs)} pairs"
     )
@@ -221,7 +222,8 @@ def marked(
 
     Long unchanged stretches are cut short, and invisible characters are named.
     """
-    one, other = _TOKEN.findall(before[:_LONG]), _TOKEN.findall(after[:_LONG])
+    one = _TOKEN.findall(before[:_LONG])
+    other = _TOKEN.findall(after[:_LONG])
     # blocks as long as possible: what was moved is one mark; frequent words are passed over where there are many
     steps = difflib.SequenceMatcher(
         None, one, other, autojunk=len(one) > _MANY
@@ -257,7 +259,8 @@ def _cut(words: str, changed: bool, first: bool, last: bool) -> str:
     words = named_unseen(words)
     if changed:
         return words if len(words) <= _MOST else words[:_MOST] + "…"
-    head, tail = (0 if first else _EDGE), (0 if last else _EDGE)
+    head = 0 if first else _EDGE
+    tail = 0 if last else _EDGE
     if first and last:
         head = 2 * _EDGE
     if len(words) <= head + tail + _EDGE:

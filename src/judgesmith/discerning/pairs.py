@@ -142,9 +142,11 @@ def _text_of(
 
     columns: its references.
     """
-    text, others = row.output, columns
+    text = row.output
+    others = columns
     if role != "output":
-        text, others = next(iter(columns), ""), columns[1:]
+        text = next(iter(columns), "")
+        others = columns[1:]
     if not text.strip():
         return None
     return Text(

@@ -114,11 +114,10 @@ class _Again(TextLayout):
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         again = inputs.get("problem")
-        more = (
-            f" Try {inputs['attempt']}: an earlier answer was refused, since {again}."
-            if again
-            else ""
-        )
+        if again:
+            more = f" Try {inputs['attempt']}: an earlier answer was refused, since {again}."
+        else:
+            more = ""
         return f"{self.rule}{more}"
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
@@ -135,14 +134,17 @@ def check(kind: Rewriting, before: str, after: str, amount: Degree = "minor") ->
     ratio = len(after) / max(len(before), 1)
     if not low <= ratio <= high:
         return f"it is {ratio:.1f} times as long as the text"
-    words, new_words = _words(before), _words(after)
+    words = _words(before)
+    new_words = _words(after)
     if kind == "rephrase":
         if _numbers(before) != _numbers(after):
             return "its numbers are others"
         distance = Indel.normalized_distance(words, new_words)
         return "it hardly differs" if distance < 0.1 else ""
-    one, other = Counter(words), Counter(new_words)
-    gone, new = list((one - other).elements()), list((other - one).elements())
+    one = Counter(words)
+    other = Counter(new_words)
+    gone = list((one - other).elements())
+    new = list((other - one).elements())
     share = max(len(gone), len(new)) / max(len(words), 1)
     if share > _MOST[kind, amount]:
         return f"{share:.0%} of the words were changed, which is another text"

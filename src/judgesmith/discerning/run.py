@@ -176,14 +176,14 @@ class JudgeResult:
 
     def reactions(self) -> tuple[str, list[str]]:
         """Return the share of perturbations detected, and lists of those missed, of false alarms and of attacks."""
-        seen, fooled = self.named("degradation", "yes"), self.named("attack", "yes")
+        seen = self.named("degradation", "yes")
+        fooled = self.named("attack", "yes")
         harmful = [line for line in self.of("degradation") if line.test.n]
         # A judge that is fooled by the control rewards any further sentence, and nothing is known about the attacks.
-        gives_in = (
-            "raises its score for any further sentence, so also for"
-            if CONTROL in fooled
-            else "gives in to"
-        )
+        if CONTROL in fooled:
+            gives_in = "raises its score for any further sentence, so also for"
+        else:
+            gives_in = "gives in to"
         named = {
             "blind to": self.named("degradation", "no"),
             "doubtful (not after Holm):": self.named("degradation", "alone"),
@@ -191,11 +191,10 @@ class JudgeResult:
             "lowers its score without need for": self.named("invariance", "yes"),
             gives_in: fooled,
         }
-        head = (
-            f"{self.judge} sees {len(seen)} of {len(harmful)} perturbations"
-            if harmful
-            else self.judge
-        )
+        if harmful:
+            head = f"{self.judge} sees {len(seen)} of {len(harmful)} perturbations"
+        else:
+            head = self.judge
         return head, [
             f"{title} {', '.join(names)}" for title, names in named.items() if names
         ]
@@ -319,7 +318,8 @@ def _of_task(task: str) -> Iterator[str]:
 
 def _alarms(lines: Sequence[Line]) -> float:
     """Return the share of harmless changes that lowered the score; NaN without any."""
-    texts, lowered = 0, []
+    texts = 0
+    lowered = []
     for line in lines:
         if line.kind == "invariance" and line.test.n:
             texts += line.test.n

@@ -35,11 +35,9 @@ OTHERS = {
 
 def mark(line: Line) -> str:
     """Return the mark behind the name of a perturbation that is not the paper's."""
-    return (
-        {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin]
-        if line.kind == "degradation"
-        else ""
-    )
+    if line.kind == "degradation":
+        return {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin]
+    return ""
 
 
 def origin_table(result: JudgeResult, origin: Origin) -> Table:
@@ -143,7 +141,8 @@ def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:
         if result.form == "paper":
             forms.reverse()
     if overall.expert is not None and (several or origin == "paper"):
-        note, n = "", overall.expert.undefined
+        note = ""
+        n = overall.expert.undefined
         if n:
             have = "perturbations have" if n > 1 else "perturbation has"
             note = f"; {n} {have} no weight for these metrics"

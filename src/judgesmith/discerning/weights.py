@@ -27,7 +27,8 @@ def read_weights(
         LabelsError: If the file cannot be read.
         OptionError: If a cell is wrong, with its row and column.
     """
-    table, weights = open_table(path), dict[str, dict[str, float]]()
+    table = open_table(path)
+    weights = dict[str, dict[str, float]]()
     folded = {metric.casefold() for metric in metrics}
     for row, record in enumerate(table.records, 1):
         where = f"--weights {table.origin}, row {row}"

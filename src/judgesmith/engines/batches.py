@@ -96,7 +96,8 @@ class BatchScorer:
     def schema(self) -> pa.Schema:
         """The new columns, as Arrow's types."""
         pa = _arrow()
-        text, number = pa.string(), pa.float64()
+        text = pa.string()
+        number = pa.float64()
         kinds = (number if column == "score" else text for column in COLUMNS)
         return pa.schema(list(zip(self._names(), kinds, strict=True)))
 
@@ -241,9 +242,11 @@ def _rows_of(batch: Any) -> tuple[list[Record], list[str]]:
     if isinstance(batch, Mapping):
         return _records_of(batch), list(map(str, batch))
     if _is_arrow(batch):
-        rows, names = batch.to_pylist(), batch.schema.names
+        rows = batch.to_pylist()
+        names = batch.schema.names
     elif hasattr(batch, "to_dicts"):  # Polars
-        rows, names = batch.to_dicts(), list(batch.columns)
+        rows = batch.to_dicts()
+        names = list(batch.columns)
     elif hasattr(batch, "iloc") and hasattr(batch, "columns"):  # pandas
         names = list(map(str, batch.columns))
         rows = [

@@ -35,7 +35,8 @@ PARTS = ("done", "rows", "forgotten", "input")
 #: The mark of the model with its address, in run.json.
 SERVER = "server"
 #: Rows by which columns are found, and ids in one message.
-HEAD, SHOWN = 1000, 5
+HEAD = 1000
+SHOWN = 5
 #: How the names of Ray's lists of ids end whose rows may be half written.
 PENDING = ".pending.parquet"
 
@@ -212,7 +213,8 @@ def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
     if command.limit or _kind(files[0]) != ".parquet":
         if begun is None:
             _lay(command, files, output, scorer)
-        system, path = output.system, output.path("input")
+        system = output.system
+        path = output.path("input")
     rows = _checked(Rows(path, system, scorer, "", 0, 0), file_name(command.rows))
     output.write("run.json", json.dumps(mark).encode())
     output.clean()
@@ -233,11 +235,10 @@ def _files(name: str) -> list[fs.FileInfo]:
     system, path = place_of(name)
     try:
         (entry,) = system.get_file_info([path])
-        inside = (
-            system.get_file_info(fs.FileSelector(path, recursive=True))
-            if not entry.is_file
-            else [entry]
-        )
+        if not entry.is_file:
+            inside = system.get_file_info(fs.FileSelector(path, recursive=True))
+        else:
+            inside = [entry]
     except OSError as error:
         raise LabelsError(f"{name} cannot be read: {error}") from None
     files = sorted(
@@ -260,10 +261,8 @@ def _lay(
 
         def records() -> Iterator[Mapping[str, Any]]:
             for one in files:
-                path, before = (
-                    Path(folder) / one.base_name,
-                    "" if len(files) == 1 else f"{one.base_name}:",
-                )
+                path = Path(folder) / one.base_name
+                before = "" if len(files) == 1 else f"{one.base_name}:"
                 fs.copy_files(one.path, str(path), source_filesystem=there)
                 roles = roles_for(path, command.roles(), command.judge)
                 for row, _ in iter_rows(path, columns=roles):
@@ -284,7 +283,8 @@ def _checked(rows: Rows, origin: str) -> Rows:
         LabelsError: If ids are missing, or shared by several rows.
     """
     dataset = _dataset(rows.path, rows.system)
-    names, head = dataset.schema.names, dataset.head(HEAD).to_pylist()
+    names = dataset.schema.names
+    head = dataset.head(HEAD).to_pylist()
     columns = Columns.find(
         names,
         origin,

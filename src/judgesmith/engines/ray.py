@@ -56,11 +56,13 @@ if TYPE_CHECKING:
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 #: Share of a core that a process takes which waits for a server; processes by default.
-WAITING, WORKERS = 0.1, 4
+WAITING = 0.1
+WORKERS = 4
 #: Cores that Ray counts with on one machine for reading, writing and what was done.
 BESIDE = 3
 #: Rows of a block, which is judged and written as a whole.
-FEWEST, MOST = 16, 1000
+FEWEST = 16
+MOST = 1000
 #: Seconds between two looks at what was counted.
 LOOK = 1.0
 
@@ -72,7 +74,10 @@ class Tally:
     """An actor that counts for all workers, and says when they are to stop."""
 
     def __init__(self, limits: Limits, total: int | None = None) -> None:
-        self.limits, self.total, self.why, self.error = limits, total, "", ""
+        self.limits = limits
+        self.total = total
+        self.why = ""
+        self.error = ""
         self.rows = self.failed = self.admitted = 0
         self.costs: dict[str, float] = {}
         self.usages: dict[str, Usage] = {}
@@ -80,7 +85,8 @@ class Tally:
     def admits(self, worker: str, cost: float) -> bool:
         """Return whether a worker, whose calls cost this much so far, may make one more."""
         self.costs[worker] = cost
-        most, dollars = self.limits.max_calls, self.limits.max_cost
+        most = self.limits.max_calls
+        dollars = self.limits.max_cost
         if most is not None and self.admitted >= most:
             self.stop("BudgetError", f"the budget of {most} calls is used up; {GO_ON}")
         elif dollars is not None and math.fsum(self.costs.values()) >= dollars:
@@ -107,7 +113,8 @@ class Tally:
     def stop(self, error: str, why: str) -> None:
         """Have the workers begin nothing more. error: the class of what is to be raised."""
         if not self.why:
-            self.error, self.why = error, why
+            self.error = error
+            self.why = why
 
     def stopped(self) -> tuple[str, str]:
         """Return the error that stopped the run, and why; empty texts while it runs."""
@@ -123,11 +130,9 @@ class Metered(Meter):
 
     def __init__(self, ray: Any, tally: Any) -> None:
         super().__init__()
-        self.ray, self.tally, self.worker = (
-            ray,
-            tally,
-            ray.get_runtime_context().get_actor_id(),
-        )
+        self.ray = ray
+        self.tally = tally
+        self.worker = ray.get_runtime_context().get_actor_id()
 
     def admit(self) -> None:
         """Take the cost of a call from the shared budget.
@@ -150,12 +155,10 @@ class Judging:
     ) -> None:
         if core:  # each process has one
             os.environ.setdefault("JUDGESMITH_THREADS", "1")
-        self.scorer, self.tally, self.bounded, self.opening = (
-            scorer,
-            tally,
-            bounded,
-            threading.Lock(),
-        )
+        self.scorer = scorer
+        self.tally = tally
+        self.bounded = bounded
+        self.opening = threading.Lock()
 
     def opened(self, ray: Any) -> LanguageModel:
         """Return the model, metered by the shared budget if there is one."""
@@ -208,7 +211,8 @@ def score(command: Score) -> ScoreSummary:
             )
     if command.output is None:
         raise OptionError("--on ray needs a folder for its output: -o FOLDER")
-    output, started = Output(command.output), time.monotonic()
+    output = Output(command.output)
+    started = time.monotonic()
     scorer = BatchScorer(
         command.judge,
         command.lm,
@@ -269,11 +273,10 @@ def _join(ray: Any, address: str | None, cores: int) -> None:
     own: dict[str, Any] = (
         {"num_cpus": cores, "include_dashboard": False} if address is None else {}
     )
-    where = (
-        f"no Ray can be joined at {address} (RAY_AUTH_MODE=token?)"
-        if address
-        else "Ray cannot be started"
-    )
+    if address:
+        where = f"no Ray can be joined at {address} (RAY_AUTH_MODE=token?)"
+    else:
+        where = "Ray cannot be started"
     try:
         ray.init(
             address=address or "local",
@@ -306,7 +309,8 @@ def _judged(
 ) -> Usage:
     """Judge what is not done, and return what was counted. Raises what the workers ended with."""
     workers = command.workers or (WORKERS if waiting else os.cpu_count() or 1)
-    share, where = WAITING if waiting else 1.0, rows.scorer.connection or Connection()
+    share = WAITING if waiting else 1.0
+    where = rows.scorer.connection or Connection()
     workers = min(workers, where.concurrency or workers)
     where = replace(
         where,
@@ -399,7 +403,8 @@ def _summary(output: Output, rows: Rows, used: Usage) -> ScoreSummary:
     summary = ScoreSummary(
         rows=table.num_rows, failed=table.num_rows - table["judge_failure"].null_count
     )
-    summary.scored, summary.resumed = summary.rows - summary.failed, rows.done
+    summary.scored = summary.rows - summary.failed
+    summary.resumed = rows.done
     words = {
         "repaired": '"repaired": true',
         "suspicious": '"suspicious": "',
@@ -411,11 +416,10 @@ def _summary(output: Output, rows: Rows, used: Usage) -> ScoreSummary:
             name,
             pc.sum(pc.match_substring(table["judge_verdict"], word)).as_py() or 0,
         )
-    summary.calls, summary.cached_calls = used.calls, used.cached
-    summary.prompt_tokens, summary.completion_tokens = (
-        used.prompt_tokens,
-        used.completion_tokens,
-    )
+    summary.calls = used.calls
+    summary.cached_calls = used.cached
+    summary.prompt_tokens = used.prompt_tokens
+    summary.completion_tokens = used.completion_tokens
     summary.failures = [
         (str(one[rows.key]), one["judge_failure"]) for one in failed.to_pylist()
     ]

@@ -58,7 +58,8 @@ class Claim:
 
         Source: Zou and Donner 2008 (MOVER).
         """
-        then, now = self.then, self.now
+        then = self.then
+        now = self.now
         difference = now.value - then.value
         below = math.hypot(now.value - now.low, then.high - then.value)
         above = math.hypot(now.high - now.value, then.value - then.low)
@@ -137,7 +138,8 @@ def _of_judge(data: Judged, run: LiveRun, *, rounds: int, seed: int) -> Iterator
 def _stated(heldout: Any) -> tuple[str, Level, Measured] | None:
     """Return objective, level and agreement of held-out rows, as a file says them; None where it says none."""
     told = heldout if isinstance(heldout, Mapping) else {}
-    name, level = told.get("objective"), _LEVEL.search(str(told.get("signature")))
+    name = told.get("objective")
+    level = _LEVEL.search(str(told.get("signature")))
     numbers = [told.get(end) for end in ("value", "low", "high", "n")]
     if name not in objectives or any(not isinstance(n, int | float) for n in numbers):
         return None

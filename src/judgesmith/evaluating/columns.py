@@ -39,11 +39,10 @@ def column_scores(
     """
     cells = [inside(record, column) for record in file.records]
     single = [part for cell in cells for _, part in parts_of(cell)]
-    order = (
-        order_of(file.orders, column, *names)
-        if isinstance(file.orders, Mapping)
-        else ()
-    )
+    if isinstance(file.orders, Mapping):
+        order = order_of(file.orders, column, *names)
+    else:
+        order = ()
     marks = read_marks(
         [column], single, order, decimal_comma=file.decimal_comma, numbers=True
     )
@@ -90,7 +89,8 @@ def _refuse_opposite(
         {folded(cell) for cell in cells if not unrated(cell)},
         key=lambda word: theirs.values[word],
     )
-    worst, best = words[0], words[-1]
+    worst = words[0]
+    best = words[-1]
     if own.values and own.values[worst] > own.values[best]:
         raise LabelsError(
             f"{where}: {best!r} is the better word in the ratings of {aspect!r}, and the worse one otherwise; say "

@@ -57,7 +57,9 @@ PREFERRED = ("B", "tie", "A")
 #: Numbers that are no shares.
 _KAPPAS = ("kappa", "weighted")
 #: Rows on which judge and people differ that a page lists, and that a terminal does; characters of a reason there.
-LISTED, SHOWN, REASON = 200, 5, 60
+LISTED = 200
+SHOWN = 5
+REASON = 60
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,8 @@ class Decided:
 
         Where documents have several rows, each counts once, by the side that is right on more of them.
         """
-        own, constant = self.figures["agreement"], self.figures["constant"].value
+        own = self.figures["agreement"]
+        constant = self.figures["constant"].value
         right, wrong = self._against_constant()
         p = float(scipy.stats.binomtest(right, right + wrong).pvalue) if right else 1.0
         if math.isnan(own.value) or (right > wrong and p < 0.05):
@@ -165,7 +168,8 @@ class Decided:
     def _against_constant(self) -> tuple[int, int]:
         """Return on how many documents the judge is right where the commonest answer is wrong, and the reverse."""
         both = ~np.isnan(self.people) & ~np.isnan(self.judge)
-        people, judge = self.people[both], self.judge[both]
+        people = self.people[both]
+        judge = self.judge[both]
         always = people == self.names.index(self.commonest)
         ahead = np.bincount(
             self.documents[both], (judge == people).astype(float) - always
@@ -190,9 +194,10 @@ class Decided:
             if key != "agreement"
         )
         usual = len(self.names) > 2 or self.names == ("fail", "pass")
-        called = (
-            "" if usual else f" Fail is {self.names[0]!r}, pass is {self.names[1]!r}."
-        )
+        if usual:
+            called = ""
+        else:
+            called = f" Fail is {self.names[0]!r}, pass is {self.names[1]!r}."
         constant = f" Always {self.commonest!r} would agree on {percent(self.figures['constant'].value)}."
         yield (
             f"Agreement {_shown('agreement', self.figures['agreement'])}; {figures}.{called}{constant}",
@@ -376,7 +381,8 @@ def _figures(
     options: EvaluationOptions,
 ) -> tuple[dict[str, Estimate], int]:
     """Return figures with intervals over documents, as agreement has them, and people's commonest category."""
-    a, b = ours.astype(np.intp), people.astype(np.intp)
+    a = ours.astype(np.intp)
+    b = people.astype(np.intp)
     commonest = int(np.argmax(np.bincount(b, minlength=most + 1)))
     titles = OF_TWO if most == 1 else OF_SEVERAL
     figures = {

@@ -25,7 +25,8 @@ from judgesmith.evaluating.sources import plain_name
 
 #: Names of tables beside the agreement: the way to one human rater, and errors in points of the scale, which pass
 #: where they are small.
-WAY, ERRORS = "way", ("mae", "rmse")
+WAY = "way"
+ERRORS = ("mae", "rmse")
 #: What --spans measures, of characters.
 OF_SPANS = ("precision", "recall", "f1")
 #: Where the scale of atanh is cut.
@@ -179,7 +180,8 @@ class Gate:
 
         rows: aspect, name of the number, value, low, high, rows, failed ones, and a reason.
         """
-        compared, others = list[Mapping[str, Any]](), dict[str, None]()
+        compared = list[Mapping[str, Any]]()
+        others = dict[str, None]()
         for row in rows:
             aspect = str(row["aspect"])
             if self.aspect in (None, plain_name(aspect)):
@@ -199,7 +201,9 @@ class Gate:
         self, what: str, row: Mapping[str, Any], min_coverage: float
     ) -> str | None:
         """Return the reason why this number does not pass."""
-        low, high, value = float(row["low"]), float(row["high"]), float(row["value"])
+        low = float(row["low"])
+        high = float(row["high"])
+        value = float(row["value"])
         share = 1 - row["failed"] / row["rows"]
         if share < min_coverage:
             scored = f"{row['rows'] - row['failed']} of {row['rows']} rows"
@@ -207,22 +211,16 @@ class Gate:
         if math.isnan(low) or high - low < 1e-9:
             return f"{what} has no interval ({text(row['reason']) or 'no resamples were drawn'})"
         if self.coefficient in ERRORS:
-            passes, end, limit = (
-                high <= self.bar,
-                f"upper end of its interval, {high:.3f}",
-                "at most",
-            )
+            passes = high <= self.bar
+            end = f"upper end of its interval, {high:.3f}"
+            limit = "at most"
         else:
-            passes, end, limit = (
-                low >= self.bar,
-                f"lower end of its interval, {low:.3f}",
-                "at least",
-            )
-        return (
-            None
-            if passes
-            else f"{what} is {value:.3f}, but the {end}, is not {limit} {self.bar:g}"
-        )
+            passes = low >= self.bar
+            end = f"lower end of its interval, {low:.3f}"
+            limit = "at least"
+        if passes:
+            return None
+        return f"{what} is {value:.3f}, but the {end}, is not {limit} {self.bar:g}"
 
 
 @dataclass(frozen=True)
@@ -255,7 +253,8 @@ class Gated:
 
     def in_words(self) -> str | None:
         """Return the outcome in one line; None without gates."""
-        failed, passed = self.named(passed=False), self.named(passed=True)
+        failed = self.named(passed=False)
+        passed = self.named(passed=True)
         if not failed:
             return f"passed {passed}" if passed else None
         line = f"FAILED {failed}: {'; '.join(self.reasons)}"

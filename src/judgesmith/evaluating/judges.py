@@ -173,7 +173,8 @@ def _far_from_others(judge: str, scores: Vector) -> str:
         times = len(values) - len(others)
         if len(set(others.tolist())) < _SOME or times > len(others):
             continue
-        least, most = others.min(), others.max()
+        least = others.min()
+        most = others.max()
         away = max(least - code, code - most)
         far = away >= most - least or code < 0 <= least
         if far and (times > 1 or code in CODES):
@@ -329,7 +330,8 @@ def _without(file: File, systems: Sequence[str]) -> File:
             raise OptionError(
                 f"--without-system {name!r}: the systems of {file.origin} are {some(in_file)}"
             )
-    rows, records = [], []
+    rows = []
+    records = []
     for row, record in zip(file.rows, file.records, strict=True):
         if row.system not in systems:
             rows.append(row)
@@ -362,7 +364,8 @@ def _leave_out(joined: Judged) -> None:
             arrays[aspect] = array[unseen]
     for name, reasons in joined.reasons.items():
         joined.reasons[name] = [reasons[i] for i in unseen]
-    joined.seen, joined.resembling = set(), set()
+    joined.seen = set()
+    joined.resembling = set()
 
 
 # Judges' scores ------------------------------------------------------------------------------------------------------
@@ -432,9 +435,12 @@ def _read_column(
     places = places_like(values, marks, people)
     texts = column_reasons(holder.records, holder.names(), column)
     rows = len(joined.rows)
-    scores, decided, reasons = np.full(rows, np.nan), np.full(rows, np.nan), [""] * rows
+    scores = np.full(rows, np.nan)
+    decided = np.full(rows, np.nan)
+    reasons = [""] * rows
     for i, j in _pairs(joined, holder):
-        scores[i], reasons[i] = values[j], texts[j]
+        scores[i] = values[j]
+        reasons[i] = texts[j]
         decided[i] = math.nan if places is None else places[j]
     if places is not None:
         joined.decided.setdefault(spec.name, {})[aspect] = decided
@@ -491,7 +497,9 @@ def _judge_files(specs: Sequence[Spec]) -> list[Path]:
 
 def _pairs(joined: Judged, file: File) -> list[tuple[int, int]]:
     """Return (row here, row there) of equal ids, and a note on those on one side only."""
-    origin, rows, note = joined.origin, joined.rows, []
+    origin = joined.origin
+    rows = joined.rows
+    note = []
     pairs, missing, extra = joined_by_id(origin, rows, file)
     if missing:
         note.append(
@@ -531,7 +539,8 @@ def _verdicts(
         if marked(record, "resembles"):
             joined.resembling.add(i)
         reasons[i] = as_text(verdicts[j].get("explanation")) or ""
-    joined.judges[name], joined.reasons[name] = {}, reasons
+    joined.judges[name] = {}
+    joined.reasons[name] = reasons
     for own, compared in _compared_with(joined, name, verdicts).items():
         column = score_column(own, nested=nested)
         scores = np.full(len(joined.rows), np.nan)
@@ -563,7 +572,8 @@ def _new_name(joined: Judged, file: File) -> str:
     stem = name = file.origin.split(".")[0] or "judge"
     number = 2
     while name in joined.judges:
-        name, number = f"{stem} ({number})", number + 1
+        name = f"{stem} ({number})"
+        number = number + 1
     return name
 
 

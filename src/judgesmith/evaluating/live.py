@@ -106,7 +106,8 @@ def judge_live(
             Watch("judging", total) as watch,
         ):
             for judging in waiting:
-                path, rows = joined.live[judging.name], judging.rows
+                path = joined.live[judging.name]
+                rows = judging.rows
                 watch.stage(f"judging with {path.name}", len(rows))
                 summary = _judge_rows(joined, judging, watch, limits)
                 own = judging.judge
@@ -182,7 +183,8 @@ def _rows_with_people(joined: Judged, aspects: Sequence[str]) -> list[int]:
 def _judge_rows(
     joined: Judged, judging: _Judging, watch: Watch, limits: Limits
 ) -> ScoreSummary:
-    name, judge = judging.name, judging.judge
+    name = judging.name
+    judge = judging.judge
     summary = ScoreSummary()
     verdicts = [Verdict.failed("") for _ in joined.rows]
     items = (Item.of(joined.rows[i]) for i in judging.rows)
@@ -198,7 +200,8 @@ def _judge_rows(
             )
     joined.reasons[name] = [verdict.explanation for verdict in verdicts]
     for human, own in judging.aspects.items():
-        scores, categories = [], list[tuple[Any, Any]]()
+        scores = []
+        categories = list[tuple[Any, Any]]()
         for verdict in verdicts:
             part = _on(verdict, own)
             scores.append(part.score)
@@ -220,8 +223,10 @@ def _note_scales(
     joined: Judged, name: str, judge: Judge, aspects: Mapping[str, str | None]
 ) -> None:
     """Note the aspects whose scores are on another scale than people's."""
-    own, other = scales_of(judge.method), list[str]()
-    ours, theirs = dict[str, None](), dict[str, None]()
+    own = scales_of(judge.method)
+    other = list[str]()
+    ours = dict[str, None]()
+    theirs = dict[str, None]()
     for human, aspect in aspects.items():
         scale = judge.scale if aspect is None else own[aspect]
         people = Scale(*joined.scales[human]) if human in joined.scales else scale

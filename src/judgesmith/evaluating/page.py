@@ -208,14 +208,16 @@ def _charts(data: Judged, result: MetaEvaluation) -> Iterator[Section]:
             figure for pair in pairs[:FIGURES] if (figure := make(*pair)) is not None
         ]:
             more = drawn[_SHOWN:]
-            folded = (
-                [Fold(f"{len(more)} more figures", [Figures(more)])] if more else []
-            )
+            if more:
+                folded = [Fold(f"{len(more)} more figures", [Figures(more)])]
+            else:
+                folded = []
             yield Section(title, [about, Figures(drawn[:_SHOWN]), *folded])
 
 
 def _both(data: Judged, judge: str, aspect: str) -> tuple[Vector, Vector, Any]:
-    x, y = data.judges[judge][aspect], data.human[aspect]
+    x = data.judges[judge][aspect]
+    y = data.human[aspect]
     present = ~(np.isnan(x) | np.isnan(y))
     return x[present], y[present], present
 
@@ -229,14 +231,17 @@ def _calibration(
     if not len(table):
         return None
     x, y, _ = _both(data, judge, aspect)
-    bins, sizes = rows_of(table), table["n"].tolist()
+    bins = rows_of(table)
+    sizes = table["n"].tolist()
     dots = []
     for row in bins:
         inside = (x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)
-        half, mean = _half(y[inside]), row["human"]
+        half = _half(y[inside])
+        mean = row["human"]
         radius = max(2.0, 6.0 * math.sqrt(row["n"] / max(sizes)))
         # Student's t knows no end of a scale.
-        low, high = max(mean - half, min(y)), min(mean + half, max(y))
+        low = max(mean - half, min(y))
+        high = min(mean + half, max(y))
         dots.append(Dot(row["predicted"], mean, low, high, radius, f"n = {row['n']}"))
     text = f"{min(sizes)} to {max(sizes)}"
     if min(sizes) == max(sizes):
@@ -261,12 +266,14 @@ def _systems(data: Judged, judge: str, aspect: str) -> Figure | None:
     ):
         return None
     names = np.array(data.systems, dtype=object)[present]
-    x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    x = (x - x.mean()) / x.std()
+    y = (y - y.mean()) / y.std()
     dots = []
     for name in sorted(set(names), key=lambda name: float(y[names == name].mean()))[
         -SYSTEMS:
     ]:
-        mean, half = float(x[names == name].mean()), _half(x[names == name])
+        mean = float(x[names == name].mean())
+        half = _half(x[names == name])
         dots.append(
             Dot(
                 float(y[names == name].mean()),
@@ -290,8 +297,6 @@ def _systems(data: Judged, judge: str, aspect: str) -> Figure | None:
 def _half(values: Vector) -> float:
     """Return half the width of a 95 % interval of the mean; 0 for a single value."""
     n = len(values)
-    return (
-        float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
-        if n > 1
-        else 0.0
-    )
+    if n > 1:
+        return float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return 0.0

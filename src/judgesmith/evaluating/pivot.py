@@ -117,7 +117,8 @@ def _table_places(
     result: MetaEvaluation, rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
     """Yield each table's level, coefficient ("" if it has several), and the places of its columns."""
-    levels, aspects = distinct(rows, "level"), distinct(rows, "aspect")
+    levels = distinct(rows, "level")
+    aspects = distinct(rows, "aspect")
     names = distinct(rows, "coefficient")
     names.sort(key=lambda name: name not in decided())  # decisions first
     if len(aspects) == 1:
@@ -166,10 +167,12 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 def _best_at(rows: Sequence[Mapping[str, Any]], place: tuple[str, str, str]) -> str:
     """Return the judge with the highest value at a place, "" if none has one."""
-    best, highest = "", -math.inf
+    best = ""
+    highest = -math.inf
     for row in rows:
         if _place(row) == place and row["value"] > highest:
-            best, highest = row["judge"], row["value"]
+            best = row["judge"]
+            highest = row["value"]
     return best
 
 
@@ -220,9 +223,10 @@ def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
     results: dict[tuple[str, str, str, str], set[str]] = {}
     for row in rows_of(result.comparisons):
         if row["p"] < alpha(result):  # NaN is not
-            better, other = (
-                (row["a"], row["b"]) if row["difference"] > 0 else (row["b"], row["a"])
-            )
+            if row["difference"] > 0:
+                better, other = (row["a"], row["b"])
+            else:
+                better, other = (row["b"], row["a"])
             results.setdefault(
                 (better, row["aspect"], row["level"], row["coefficient"]), set()
             ).add(other)
@@ -244,7 +248,8 @@ def headline(result: MetaEvaluation) -> str:
     if not ranked:
         reason = compared[0]["reason"] or "no score is there"
         return f"No judge has a defined agreement with the human ratings: {reason}."
-    best, judged = ranked[0], [name for name in aspects if name != AVERAGE]
+    best = ranked[0]
+    judged = [name for name in aspects if name != AVERAGE]
     over = _over(aspect, judged)
     missing = f", {best['failed']} without a score" if best["failed"] else ""
     where = f"({level}, {count(best['n'], level)}{missing})"
@@ -275,7 +280,8 @@ def _headline_place(
 ) -> tuple[str, str]:
     """Return level and coefficient of the headline; decisions of people come before what judges are compared by."""
     level_of = {row["coefficient"]: row["level"] for row in reversed(rows)}
-    main, first = main_coefficient(result), rows[0]["coefficient"]
+    main = main_coefficient(result)
+    first = rows[0]["coefficient"]
     candidates = ["kappa", "accuracy", "pairwise", main, first]
     name = next(name for name in candidates if name in level_of)
     level = str(result.agreement["level"].iloc[0])
@@ -318,7 +324,8 @@ def _lead(
     """Return the best judge's lead over the next, and the aspects on which it is more than chance."""
     ahead = best["value"] - second["value"]
     text = f"The next is {second['judge']}, {number(ahead, 2)} lower"
-    pair, tested = {best["judge"], second["judge"]}, {}
+    pair = {best["judge"], second["judge"]}
+    tested = {}
     for row in rows_of(result.comparisons):
         same_place = _at(row, best["level"], best["coefficient"])
         if {row["a"], row["b"]} == pair and same_place:

@@ -69,10 +69,8 @@ def replacements(
             columns = [places(column, marks.levels) for column in one.table.T]
             table = np.column_stack(columns)
         for judge, by_aspect in data.judges.items():
-            own, scores = (
-                data.decided.get(judge, {}).get(one.aspect),
-                by_aspect.get(one.aspect),
-            )
+            own = data.decided.get(judge, {}).get(one.aspect)
+            scores = by_aspect.get(one.aspect)
             if scores is None or np.isnan(scores).all():
                 continue
             ours = scores

@@ -183,7 +183,9 @@ def _write(
     request: EvaluateRequest, options: EvaluateOptions, results: _Results
 ) -> _Files:
     """Write the report, the tables and the figures that are named."""
-    data, result, gated = results.data, results.result, results.gated
+    data = results.data
+    result = results.result
+    gated = results.gated
     texts: dict[Path, str] = {}
     if request.output is not None:
         tables = results.beside.tables()

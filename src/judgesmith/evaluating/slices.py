@@ -28,7 +28,8 @@ from judgesmith.evaluating.sources import Judged, inside, some
 from judgesmith.tables import Cell, Column, Table
 
 #: Fewer rows are no slice, and more slices are no slices but a number.
-FEWEST, MOST = 8, 50
+FEWEST = 8
+MOST = 50
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ def _agreement(
     options: EvaluationOptions,
 ) -> tuple[Cell, int, str | None]:
     rated = rows & ~np.isnan(data.human[aspect])
-    n, marks = int(rated.sum()), data.marks.get(aspect)
+    n = int(rated.sum())
+    marks = data.marks.get(aspect)
     if n < FEWEST:
         return Cell(None), n, f"{n} rows are too few"
     own = data.decided.get(judge, {}).get(aspect)

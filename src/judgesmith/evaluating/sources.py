@@ -72,11 +72,9 @@ class FileRows:
     @property
     def systems(self) -> list[str] | None:
         """The system of each row; None unless every row has one."""
-        return (
-            [str(row.system) for row in self.rows]
-            if all(row.system for row in self.rows)
-            else None
-        )
+        if all(row.system for row in self.rows):
+            return [str(row.system) for row in self.rows]
+        return None
 
 
 @dataclass
@@ -138,11 +136,10 @@ def read_file(
 
 def beside_file(file: File, what: str) -> Path | None:
     """Return `SET.WHAT.jsonl` beside a file; None if there is none."""
-    path = (
-        None
-        if file.path is None
-        else file.path.with_name(f"{file.path.name.split('.')[0]}.{what}.jsonl")
-    )
+    if file.path is None:
+        path = None
+    else:
+        path = file.path.with_name(f"{file.path.name.split('.')[0]}.{what}.jsonl")
     return path if path is not None and path.exists() and path != file.path else None
 
 
@@ -204,7 +201,8 @@ def joined_by_id(
     Raises:
         LabelsError: If no id is the same, or equal ones hold different outputs.
     """
-    place, index = places(here, rows), places(file.origin, file.rows)
+    place = places(here, rows)
+    index = places(file.origin, file.rows)
     missing = [i for name, i in place.items() if name not in index]
     if len(missing) == len(place):
         raise LabelsError(
@@ -284,11 +282,10 @@ def _default_ratings(
     wanted = [OVERALL] if OVERALL in in_file else in_file
     if not wanted:
         likely = likely_scores(file.records, file.names())
-        candidates = (
-            f"it could be one of: {some(likely)}"
-            if likely
-            else f"the columns are: {some(file.names())}"
-        )
+        if likely:
+            candidates = f"it could be one of: {some(likely)}"
+        else:
+            candidates = f"the columns are: {some(file.names())}"
         raise LabelsError(
             f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; {candidates}"
         )
@@ -322,7 +319,8 @@ def _read_aspect(
 ) -> None:
     """Take the human ratings of one aspect, with the ratings of single raters, kind and scale."""
     values, ratings, marks = read
-    joined.human[aspect], joined.words[aspect] = values, marks
+    joined.human[aspect] = values
+    joined.words[aspect] = marks
     column = file.columns.column_of(aspect)
     cells = (
         part
@@ -336,7 +334,8 @@ def _read_aspect(
     # Only two numbers of a longer scale were used so far.
     longer = not marks.values and scale not in (None, marks.scale)
     if kind != "score" and not longer:
-        joined.kinds[aspect], joined.marks[aspect] = kind, marks
+        joined.kinds[aspect] = kind
+        joined.marks[aspect] = marks
     raters = 0 if file.compared else max(map(len, ratings), default=0)
     if raters > 1:
         table = np.full((len(ratings), raters), np.nan)
@@ -374,7 +373,8 @@ def human_ratings(
 
     Scores are NaN, and single ratings (), if there is none. in_file: the aspects of the file.
     """
-    names, rows = file.names(), file.rows
+    names = file.names()
+    rows = file.rows
     if aspect in in_file:
         marks = file.columns.marks.get(aspect, Marks())
         refuse_unordered(
@@ -492,7 +492,8 @@ def read_raters(joined: Judged, file: File) -> None:
     beside = beside_file(file, "annotators")
     if beside is None:
         return
-    place, result = places(file.origin, file.rows), dict[str, dict[int, list[float]]]()
+    place = places(file.origin, file.rows)
+    result = dict[str, dict[int, list[float]]]()
     for line, record in enumerate(open_table(beside).records, 1):
         i = place.get(str(record.get("id")))
         annotations = record.get("annotations")
@@ -537,7 +538,8 @@ CELLS = {
 
 
 #: The score column of a scored CSV, and the prefix of its columns for single aspects.
-OF_JUDGE, OF_AN_ASPECT = "judge_score", "judge_score_"
+OF_JUDGE = "judge_score"
+OF_AN_ASPECT = "judge_score_"
 
 
 def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -89,11 +89,13 @@ class SpanReport:
         )
         for who, several in (("", agreement), ("people: ", self.human)):
             table.section()
-            lines = (
-                {}
-                if several is None
-                else {"all (micro)": several.micro, "per text (macro)": several.macro}
-            )
+            if several is None:
+                lines = {}
+            else:
+                lines = {
+                    "all (micro)": several.micro,
+                    "per text (macro)": several.macro,
+                }
             if several is not None and not math.isnan(several.weighted.f1.value):
                 lines["by severity (micro)"] = several.weighted
             for name, scores in lines.items():
@@ -134,7 +136,8 @@ def evaluate_spans(
     """
     scored = Path(scored)
     marked = _read_marked(scored)
-    outputs, predicted = marked.outputs, marked.predicted
+    outputs = marked.outputs
+    predicted = marked.predicted
     spans, name, listed = _gold(gold, outputs)
     all_people, read = _people(spans, listed)
     if not read & outputs.keys():
@@ -151,7 +154,8 @@ def evaluate_spans(
         )
     agreement = span_agreement(predicted, people, lengths, marked.documents, **options)
     human = human_span_agreement(people, lengths, marked.documents, **options)
-    unmarked, unscored = len(outputs.keys() - read), len(read - outputs.keys())
+    unmarked = len(outputs.keys() - read)
+    unscored = len(read - outputs.keys())
     notes = _notes(marked, unmarked, unscored)
     return SpanReport(
         scored.name,
@@ -192,13 +196,15 @@ def _read_marked(scored: Path) -> _Marked:
     Raises:
         LabelsError: If two rows have one id, or no row has a verdict.
     """
-    marked, verdicts = _Marked(), 0
+    marked = _Marked()
+    verdicts = 0
     for row, record in iter_rows(scored):
         if row.id in marked.outputs:
             raise LabelsError(
                 f"{scored.name}, row {row.line}: id {row.id!r} is that of an earlier row; give every row its own"
             )
-        marked.outputs[row.id], marked.documents[row.id] = row.output, row.doc_id
+        marked.outputs[row.id] = row.output
+        marked.documents[row.id] = row.doc_id
         marked.seen += record.get("seen") is True
         verdict = record.get("verdict")
         errors = None
@@ -263,11 +269,10 @@ def _gold(
     folder = data_dir()
     path = None if folder is None else folder / f"{card.key}.spans.jsonl"
     if path is None or not path.is_file():
-        lacking = (
-            "the set has no spans"
-            if "spans" not in card.extras
-            else f"{card.key}.spans.jsonl is not here"
-        )
+        if "spans" not in card.extras:
+            lacking = "the set has no spans"
+        else:
+            lacking = f"{card.key}.spans.jsonl is not here"
         raise LabelsError(
             f"{card.name}: {lacking}; set JUDGESMITH_DATA to a folder with it, or name a file of spans"
         )
@@ -291,7 +296,8 @@ def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
 
 
 def _span(error: Mapping[str, Any]) -> ErrorSpan:
-    start, end = error.get("start"), error.get("end")
+    start = error.get("start")
+    end = error.get("end")
     if type(start) is not int or type(end) is not int:
         start = end = None
     severity: Any = error.get("severity")

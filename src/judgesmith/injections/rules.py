@@ -27,7 +27,8 @@ from judgesmith.programs.prompting.suspicion import FLAGGED, Suspicion
 from judgesmith.signatures.values import Item
 
 #: Log-odds of a frame; from which on neighbours count together.
-FRAME, NEIGHBOURS = 1.0, -1.4
+FRAME = 1.0
+NEIGHBOURS = -1.4
 #: Log-odds that an address in code has beyond its words: nobody writes to a reader in code.
 CODED = 2.0
 #: A run of fewer words beside numbers asks for nothing: "Result: 100" may be an answer.
@@ -137,7 +138,8 @@ def _of_words(
     neighbours = neighbours[~np.isin(runs.begins[neighbours], runs.begins[alone])]
     neighbours = neighbours[~np.isin(runs.ends[neighbours], runs.ends[alone])]
     for run in [*alone.tolist(), *neighbours.tolist()]:
-        first, last = runs.begins[run], runs.ends[run]
+        first = runs.begins[run]
+        last = runs.ends[run]
         if wording.size(folded, found, first, last) < ASKING:
             continue
         begin, end = _places(
@@ -149,7 +151,8 @@ def _of_words(
 
 def _of_code(text: str, floor: float) -> Iterator[Sign]:
     """Yield the parts in base64 or in hexadecimal digits that address a judge: each is looked at as a whole."""
-    places, decoded = list[re.Match[str]](), list[str]()
+    places = list[re.Match[str]]()
+    decoded = list[str]()
     for pattern, read in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
         for match in pattern.finditer(text):
             try:
@@ -239,11 +242,9 @@ def suspicion(text: str, least: float = FLAGGED) -> Suspicion | None:
 
 def _strongest(evidence: Sequence[Sign]) -> Suspicion | None:
     strongest = max(evidence, key=lambda sign: sign.odds, default=None)
-    return (
-        None
-        if strongest is None
-        else Suspicion(probability(strongest.odds), strongest.about)
-    )
+    if strongest is None:
+        return None
+    return Suspicion(probability(strongest.odds), strongest.about)
 
 
 #: What opens a sentence before its words and closes it behind them, and white space that a cut must not leave twice.
@@ -262,7 +263,8 @@ def without(text: str, evidence: Sequence[Sign]) -> str:
         text: The text.
         evidence: Its `signs`.
     """
-    parts, done = list[str](), 0
+    parts = list[str]()
+    done = 0
     for sign in sorted(evidence, key=lambda sign: sign.begin):
         if sign.begin > done:
             parts.append(text[done : sign.begin].rstrip(_OPENING))
@@ -305,11 +307,9 @@ def plain_texts(item: Item) -> str | None:
     They can if they are short, and hold no signs of which one text opens and another closes.
     """
     whole = "\n\n".join(text for name in SHOWN if (text := getattr(item, name)))
-    return (
-        whole
-        if len(whole) < SHORT and not any(sign in whole for sign in "<[&")
-        else None
-    )
+    if len(whole) < SHORT and not any(sign in whole for sign in "<[&"):
+        return whole
+    return None
 
 
 def harmless(texts: Sequence[str], least: float = FLAGGED) -> bool:
@@ -328,7 +328,8 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
     whole = plain_texts(item)
     if whole is not None and harmless([whole], least):
         return item, None  # as most rows, after one look at all of it
-    safe, strongest = dict[str, Any](), None
+    safe = dict[str, Any]()
+    strongest = None
     for name in SHOWN:
         text = getattr(item, name)
         evidence = signs(text, least) if text else []

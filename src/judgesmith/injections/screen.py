@@ -32,8 +32,10 @@ class _Batch:
         return await answer
 
     def _look(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        least, self._least = self._least, 1.0
+        waiting = self._waiting
+        self._waiting = []
+        least = self._least
+        self._least = 1.0
         clean = False  # should the look fail, each row is looked at alone and fails by itself
         try:
             clean = harmless([text for text, _ in waiting], least)

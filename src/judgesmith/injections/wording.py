@@ -23,9 +23,11 @@ Hashes = NDArray[np.uint64]
 #: Weights of the model are found by this many bits of a feature's hash.
 BITS = 17
 #: Letters of a word that count, and of the beginning that stands for its forms.
-LETTERS, STEM = 12, 5
+LETTERS = 12
+STEM = 5
 #: The longest run of words that is judged by itself, and how far the next one begins behind it in a longer sentence.
-WINDOW, STEP = 32, 16
+WINDOW = 32
+STEP = 16
 #: How far apart two words may stand that are looked at together.
 APART = 5
 #: Words that are hashed at once, which bounds the memory.
@@ -131,7 +133,8 @@ def _learn(letters: NDArray[np.uint32]) -> None:
     """Note what characters that were not met before are folded to, and their kind."""
     for code in np.unique(letters[_KIND[letters] == 0]).tolist():
         plain, kind = _looked_up(chr(code))
-        _PLAIN[code], _KIND[code] = ord(plain), kind
+        _PLAIN[code] = ord(plain)
+        _KIND[code] = kind
 
 
 def _looked_up(character: str) -> tuple[str, int]:
@@ -162,11 +165,9 @@ def _looked_up(character: str) -> tuple[str, int]:
 
 def _is_sign(code: int) -> bool:
     """Return True for a letter of a script that puts no spaces between words."""
-    thai, kana, han = (
-        0x0E00 <= code < 0x1100,
-        0x3040 <= code < 0x3100,
-        0x3400 <= code < 0xA000,
-    )
+    thai = 0x0E00 <= code < 0x1100
+    kana = 0x3040 <= code < 0x3100
+    han = 0x3400 <= code < 0xA000
     return thai or kana or han or 0x1780 <= code < 0x1800 or 0x20000 <= code < 0x40000
 
 
@@ -177,10 +178,13 @@ def fold(text: str) -> Folded:
     if not kinds.all():
         _learn(codes)
         kinds = _KIND[codes]
-    letters, places = _PLAIN[codes], np.arange(len(codes))
+    letters = _PLAIN[codes]
+    places = np.arange(len(codes))
     seen = kinds != _DROPPED
     if not seen.all():
-        letters, kinds, places = letters[seen], kinds[seen], places[seen]
+        letters = letters[seen]
+        kinds = kinds[seen]
+        places = places[seen]
     return Folded(
         letters.tobytes().decode("utf-32-le", "surrogatepass"), letters, kinds, places
     )
@@ -189,12 +193,16 @@ def fold(text: str) -> Folded:
 def words(folded: Folded) -> Words:
     """Return the words of a text, in order."""
     folded = folded if folded.text else fold(" ")
-    letters, kinds = folded.letters, folded.kinds
-    word, alone = kinds == _WORD, (kinds > _WORD) & (kinds <= _STOP)
-    first, last = word.copy(), word.copy()
+    letters = folded.letters
+    kinds = folded.kinds
+    word = kinds == _WORD
+    alone = (kinds > _WORD) & (kinds <= _STOP)
+    first = word.copy()
+    last = word.copy()
     first[1:] &= ~word[:-1]
     last[:-1] &= ~word[1:]
-    starts, ends = np.flatnonzero(first | alone), np.flatnonzero(last | alone) + 1
+    starts = np.flatnonzero(first | alone)
+    ends = np.flatnonzero(last | alone) + 1
     stops = kinds[starts] == _STOP
     repeated = kinds[starts] >= _MARK  # a row of dashes is one
     repeated[1:] &= letters[starts[1:]] == letters[starts[:-1]]
@@ -205,7 +213,9 @@ def words(folded: Folded) -> Words:
     if numbers:
         repeated |= _points(letters, digits, starts)
     if repeated.any():
-        starts, ends, stops = starts[~repeated], ends[~repeated], stops[~repeated]
+        starts = starts[~repeated]
+        ends = ends[~repeated]
+        stops = stops[~repeated]
     sizes = ends - starts
     if numbers or letters.max() > ord("z"):
         letters = _undisguised(letters, digits, starts, ends)
@@ -213,9 +223,10 @@ def words(folded: Folded) -> Words:
         _hashed(letters, starts[i : i + AT_ONCE], ends[i : i + AT_ONCE])
         for i in range(0, max(1, len(starts)), AT_ONCE)
     ]
-    hashes, stems = (
-        parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-    )
+    if len(parts) == 1:
+        hashes, stems = parts[0]
+    else:
+        hashes, stems = map(np.concatenate, zip(*parts, strict=True))
     if numbers:  # 10 and 37 are one word: a right answer is no sign for being a mark
         number = _counted(digits, starts, ends) == sizes
         hashes = np.where(number, _NUMBER, hashes)
@@ -258,7 +269,8 @@ def _points(
 ) -> NDArray[np.bool_]:
     """Return a mask of the words that are the point of a number such as 4.5, which ends no sentence."""
     point = letters[starts] == ord(".")
-    before, after = np.maximum(starts - 1, 0), np.minimum(starts + 1, len(letters) - 1)
+    before = np.maximum(starts - 1, 0)
+    after = np.minimum(starts + 1, len(letters) - 1)
     inside: NDArray[np.bool_] = point & digits[before] & digits[after]
     return inside
 
@@ -309,7 +321,8 @@ def features(
     hashes_before = np.concatenate((stop, hashes))
     stems_before = np.concatenate((stop, stems))
     rows = np.empty((3 + APART, len(places)), np.uint64)
-    rows[0], rows[1] = hashes * a, stems * b
+    rows[0] = hashes * a
+    rows[1] = stems * b
     rows[2] = hashes_before[:-1] * c + hashes * d
     rows[3] = stems_before[:-1] * e + stems * f
     distances = np.arange(2, APART + 1)[:, None]
@@ -327,9 +340,11 @@ def bounds(stops: NDArray[np.bool_]) -> tuple[Ints, Ints, int]:
     after them can thin out.
     """
     at = np.flatnonzero(stops)
-    begins, ends = np.concatenate(([0], at + 1)), np.concatenate((at, [len(stops)]))
+    begins = np.concatenate(([0], at + 1))
+    ends = np.concatenate((at, [len(stops)]))
     full = ends > begins
-    begins, ends = begins[full], ends[full]
+    begins = begins[full]
+    ends = ends[full]
     sizes = ends - begins
     near = np.flatnonzero(ends[1:] - begins[:-1] <= WINDOW)
     if sizes.max(initial=0) <= WINDOW:

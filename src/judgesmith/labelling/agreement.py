@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from judgesmith.agreement.significance import krippendorff_alpha
@@ -120,7 +119,7 @@ def summary(
         "split_rows": len(splits),
         "contradictions": contradictions[:_MOST],
         "confused": _confused(answers),
-        "skipped": list(map(partial(_skip, answers), skipped[:_MOST])),
+        "skipped": [_skip(answers, one) for one in skipped[:_MOST]],
     }
 
 
@@ -154,7 +153,8 @@ def _questions(answers: RaterAnswers) -> Iterator[dict[str, Any]]:
     for question in answers.task.questions:
         shared = list(_shared(answers, question))
         raters = sorted(set[str]().union(*shared))
-        table, equal = [], []
+        table = []
+        equal = []
         for row in shared:
             table.append([row.get(rater, math.nan) for rater in raters])
             pairs = itertools.combinations(row.values(), 2)

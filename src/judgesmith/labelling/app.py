@@ -76,7 +76,9 @@ class Desk:
     """The rows of a store as raters see them."""
 
     def __init__(self, store: Store, task: Task, rater: str | None = None) -> None:
-        self.store, self.task, self.rater = store, task, rater
+        self.store = store
+        self.task = task
+        self.rater = rater
         self.units = store.units()
         self.shown = sequence(store.queue(), task.repeats)
 
@@ -180,9 +182,10 @@ class Desk:
     def conflict(self, event: Event, standing: AnswerEvent | None) -> dict[str, Any]:
         """Return the stored answer, where another tab gave a different one meanwhile."""
         state = self.next(event.rater)
-        answer, after = (
-            (standing.answer, standing.n) if standing is not None else (None, None)
-        )
+        if standing is not None:
+            answer, after = (standing.answer, standing.n)
+        else:
+            answer, after = (None, None)
         return state | {"unit": self.show(event.unit, event.turn, answer, after)}
 
 
@@ -206,9 +209,9 @@ def _cleaned(value: Any) -> Any:
         return clean(value)
     if isinstance(value, dict):
         return {_cleaned(name): _cleaned(one) for name, one in value.items()}
-    return (
-        [_cleaned(one) for one in value] if isinstance(value, list | tuple) else value
-    )
+    if isinstance(value, list | tuple):
+        return [_cleaned(one) for one in value]
+    return value
 
 
 def application(desk: Desk, port: int) -> App:

@@ -185,11 +185,10 @@ def _summary(result: dict[str, Any]) -> list[str]:
         f"{result['labels']} labels on {result['rows']} rows, kept in {result['store']}"
     ]
     for one in result["raters"]:
-        again = (
-            ""
-            if one["same"] is None
-            else f", the same answer twice on {one['same']:.0%} of {one['twice']}"
-        )
+        if one["same"] is None:
+            again = ""
+        else:
+            again = f", the same answer twice on {one['same']:.0%} of {one['twice']}"
         lines.append(
             f"  {one['rater']}: {one['rated']} rated, {one['skipped']} skipped{again}"
         )

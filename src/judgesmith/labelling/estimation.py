@@ -125,16 +125,14 @@ class _Sums:
             return "no row has a human score"
         if self.clusters < 2:
             return "human scores of one document only: no interval"
-        return (
-            None
-            if self.spread > 0
-            else "all human scores are equal: how far others may be from them is unknown"
-        )
+        if self.spread > 0:
+            return None
+        return "all human scores are equal: how far others may be from them is unknown"
 
     def mean(self, weight: float) -> float:
-        return (
-            self.human + weight * (self.naive - self.judge) if self.labels else math.nan
-        )
+        if self.labels:
+            return self.human + weight * (self.naive - self.judge)
+        return math.nan
 
 
 def estimate(
@@ -182,11 +180,10 @@ def estimate(
         )
     f, y = _vectors(judge, human)
     w = _weights(probabilities, y)
-    doc = (
-        np.arange(len(f))
-        if documents is None
-        else id_codes(documents, len(f), "documents")
-    )
+    if documents is None:
+        doc = np.arange(len(f))
+    else:
+        doc = id_codes(documents, len(f), "documents")
     names, sys = _systems(systems, len(f))
     notes = []
     if failed := int(np.isnan(f).sum()):
@@ -236,7 +233,8 @@ def estimate(
 
 def _decisions(f: Vector, y: Vector) -> tuple[float, float] | None:
     """Return (0, 1) if scores are of pass and fail: labels of both kinds, or equal ones and verdicts of both."""
-    labels, verdicts = set(y[~np.isnan(y)]), set(f[~np.isnan(f)])
+    labels = set(y[~np.isnan(y)])
+    verdicts = set(f[~np.isnan(f)])
     both = {0.0, 1.0}
     return (0.0, 1.0) if labels <= both and both in (labels, verdicts) else None
 
@@ -254,7 +252,9 @@ def _rates(
     seed: int,
 ) -> list[Rate | None]:
     """Return the pass rate of each system; None without a label."""
-    rng, stratum, found = np.random.default_rng(seed), strata(f), list[Rate | None]()
+    rng = np.random.default_rng(seed)
+    stratum = strata(f)
+    found = list[Rate | None]()
     for own in (sys == s for s in range(systems)):
         some = not np.isnan(passed[own]).all()
         of = (stratum[own], passed[own], w[own], doc[own])
@@ -312,13 +312,15 @@ def _rate_differences(
     if len(usable) < 2:
         return ()
     errors = np.stack([s.a - weight * s.b for _, s, _ in usable])
-    common, size = errors @ errors.T, np.linalg.norm(errors, axis=1)
+    common = errors @ errors.T
+    size = np.linalg.norm(errors, axis=1)
     apart = np.outer(size, size)
     correlation = np.divide(common, apart, np.zeros_like(common), where=apart > 0)
     np.fill_diagonal(correlation, 1.0)
     drawn = together([one for _, _, one in usable], correlation)
     ends = [(1 - confidence) / 2, (1 + confidence) / 2]
-    pairs, raw = list[SystemDifference](), list[float]()
+    pairs = list[SystemDifference]()
+    raw = list[float]()
     for one, other in zip(*np.triu_indices(len(usable), 1), strict=True):
         gap = drawn[:, one] - drawn[:, other]
         value = float(usable[one][2].mean - usable[other][2].mean)
@@ -326,7 +328,8 @@ def _rate_differences(
         beyond = min(float(np.mean(gap <= 0)), float(np.mean(gap >= 0)))
         raw.append(min(1.0, max(2 * beyond, 2 / len(gap))))
         names_of = usable[one][0], usable[other][0]
-        low, high = reach * min(low, value), reach * max(high, value)
+        low = reach * min(low, value)
+        high = reach * max(high, value)
         pairs.append(SystemDifference(*names_of, reach * value, low, high, math.nan))
     adjusted = holm(raw).tolist()
     return tuple(replace(d, p=p) for d, p in zip(pairs, adjusted, strict=True))
@@ -359,7 +362,8 @@ def _at_large(means: Sequence[float], confidence: float) -> tuple[float, float, 
 
 
 def _vectors(judge: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector]:
-    f, y = vector(judge, "judge", missing=True), vector(human, "human", missing=True)
+    f = vector(judge, "judge", missing=True)
+    y = vector(human, "human", missing=True)
     if len(f) != len(y):
         raise LabelsError(
             f"the judge has {len(f)} scores and people {len(y)}; give one per row, NaN where there is none"
@@ -405,18 +409,24 @@ def _systems(systems: Iterable[Hashable] | None, rows: int) -> tuple[list[str], 
 
 
 def _sums(f: Vector, y: Vector, w: Vector, doc: Codes, documents: int) -> _Sums:
-    scored, labelled = ~np.isnan(f), ~np.isnan(y)
+    scored = ~np.isnan(f)
+    labelled = ~np.isnan(y)
     naive = float(f[scored].mean()) if scored.any() else math.nan
     f = np.where(scored, f, naive if scored.any() else 0.0)
-    n, rows = int(labelled.sum()), int(scored.sum())
-    a, b = np.zeros(documents), np.zeros(documents)
+    n = int(labelled.sum())
+    rows = int(scored.sum())
+    a = np.zeros(documents)
+    b = np.zeros(documents)
     if not n:
         return _Sums(rows, 0, 0, 0.0, math.nan, math.nan, naive, a, b)
     share = w[labelled] / w[labelled].sum()
-    human, judge = float(share @ y[labelled]), float(share @ f[labelled])
-    centred, own = share * (y[labelled] - human), share * (f[labelled] - judge)
+    human = float(share @ y[labelled])
+    judge = float(share @ f[labelled])
+    centred = share * (y[labelled] - human)
+    own = share * (f[labelled] - judge)
     where = doc[labelled]
-    clusters, every = len(np.unique(where)), len(np.unique(doc))
+    clusters = len(np.unique(where))
+    every = len(np.unique(doc))
     small, large = (math.sqrt(k / (k - 1)) if k > 1 else 1.0 for k in (clusters, every))
     a += small * np.bincount(where, centred, documents)
     b += small * np.bincount(where, own, documents) - large * np.bincount(
@@ -442,11 +452,13 @@ def _estimate(
 
     lost: degrees of freedom that the weight took from this system.
     """
-    mean, df = s.mean(weight), s.clusters - 1
+    mean = s.mean(weight)
+    df = s.clusters - 1
     half = alone = effective = math.nan
     if s.reason is None:
         errors = (s.a - weight * s.b) * math.sqrt(df / (df - lost))
-        half, alone = _half(errors, df - lost, confidence), _half(s.a, df, confidence)
+        half = _half(errors, df - lost, confidence)
+        alone = _half(s.a, df, confidence)
         size = float(errors @ errors)
         effective = s.labels * float(s.a @ s.a) / size if size > 0 else math.inf
     return SystemEstimate(
@@ -479,15 +491,18 @@ def _differences(
     common = errors @ errors.T
     variance = common[one, one] + common[other, other] - 2 * common[one, other]
     size = np.sqrt(np.maximum(variance, 0.0))
-    gap, df = means[one] - means[other], np.minimum(clusters[one], clusters[other]) - 1
+    gap = means[one] - means[other]
+    df = np.minimum(clusters[one], clusters[other]) - 1
     half = scipy.stats.t.ppf((1 + confidence) / 2, df) * size
     statistic = np.abs(gap) / np.where(size > 0, size, 1.0)
     raw = np.where(size > 0, 2 * scipy.stats.t.sf(statistic, df), gap == 0)
     p = holm(raw)
     differences = []
     for k in range(len(gap)):
-        a, b = usable[one[k]][0], usable[other[k]][0]
-        low, high = float(gap[k] - half[k]), float(gap[k] + half[k])
+        a = usable[one[k]][0]
+        b = usable[other[k]][0]
+        low = float(gap[k] - half[k])
+        high = float(gap[k] + half[k])
         differences.append(
             SystemDifference(a, b, float(gap[k]), low, high, float(p[k]))
         )
@@ -566,7 +581,8 @@ def _apart(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
         own = sys == s
         if (~np.isnan(f[own])).any():
             f[own] -= np.nanmean(f[own])
-    labelled, judged = ~np.isnan(y), ~np.isnan(f)
+    labelled = ~np.isnan(y)
+    judged = ~np.isnan(f)
     parts = [
         (f[k], np.unique(doc[k], return_inverse=True)[1])
         for k in (labelled & judged, ~labelled & judged)

@@ -73,7 +73,8 @@ def labels(answers: RaterAnswers) -> list[dict[str, Any]]:
 def _label(
     answers: RaterAnswers, one: AnswerEvent, words: Mapping[str, str]
 ) -> dict[str, Any]:
-    task, answer = answers.task, one.answer
+    task = answers.task
+    answer = one.answer
     assert answer is not None
     if task.kind == "spans":
         errors = [

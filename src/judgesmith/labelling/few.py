@@ -62,7 +62,8 @@ class Scored(FileRows):
         Raises:
             LabelsError: If a cell is not a number.
         """
-        numbers, empty = [], True
+        numbers = []
+        empty = True
         for row in self.rows:
             cell = inside(row.columns, column)
             empty = empty and cell is None

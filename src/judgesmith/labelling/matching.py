@@ -13,7 +13,8 @@ from judgesmith.agreement.correlation import Vector, rowwise, vector
 from judgesmith.errors import OptionError
 
 #: Subsets that are drawn at random, the best of which is taken, and how many are compared at a time.
-TRIES, AT_ONCE = 2000, 200
+TRIES = 2000
+AT_ONCE = 200
 #: The coefficients that a subset is to reproduce.
 MATCHED = ("pearson", "spearman", "kendall")
 #: With fewer rows a correlation says nothing.
@@ -48,10 +49,8 @@ def matched_rows(
     >>> matched_rows([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], 5)
     [0, 1, 2, 3, 4]
     """
-    x, y = (
-        vector(judge, "judge", missing=True),
-        vector(stand_in, "stand-in", missing=True),
-    )
+    x = vector(judge, "judge", missing=True)
+    y = vector(stand_in, "stand-in", missing=True)
     if len(x) != len(y):
         raise OptionError(
             f"the judge has {len(x)} scores and its stand-in {len(y)}; give one per row each"
@@ -69,13 +68,16 @@ def matched_rows(
         raise OptionError(
             "the judges' scores are constant: there is no agreement to match"
         )
-    rng, best, least = np.random.default_rng(seed), able[:n], np.inf
+    rng = np.random.default_rng(seed)
+    best = able[:n]
+    least = np.inf
     for _ in range(0, TRIES, AT_ONCE):
         drawn = rng.permuted(np.tile(able, (AT_ONCE, 1)), axis=1)[:, :n]
         apart = np.abs(_coefficients(x[drawn], y[drawn]) - whole).mean(axis=1)
         apart[np.isnan(apart)] = np.inf
         if apart.min() < least:
-            least, best = float(apart.min()), drawn[int(apart.argmin())]
+            least = float(apart.min())
+            best = drawn[int(apart.argmin())]
     return sorted(best.tolist())
 
 

@@ -43,7 +43,8 @@ class Rate:
         self, drawn: Vector, mean: float, confidence: float
     ) -> tuple[float, float]:
         low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-        low, high = min(float(low), mean), max(float(high), mean)
+        low = min(float(low), mean)
+        high = max(float(high), mean)
         if self.only == 1:
             return low, 1.0
         if self.only == 0:
@@ -76,12 +77,15 @@ def rate(
     count as fewer labels (design effect).
     """
     labelled = ~np.isnan(passed)
-    y, w, own = passed[labelled], weights[labelled], stratum[labelled]
+    y = passed[labelled]
+    w = weights[labelled]
+    own = stratum[labelled]
     worth = _worth(y, w, own, documents[labelled])
     places = np.unique(stratum)
     of_all = np.array([np.count_nonzero(stratum == q) for q in places], dtype=float)
     shares = rng.dirichlet(of_all + 0.5, size=DRAWS)
-    mean, drawn = 0.0, np.zeros(DRAWS)
+    mean = 0.0
+    drawn = np.zeros(DRAWS)
     for column, q in enumerate(places):
         here = own == q
         of_passed, of_failed = _counts(y[here], w[here], worth)

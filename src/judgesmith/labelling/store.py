@@ -265,9 +265,10 @@ class Store:
             again = self._db.execute(
                 "SELECT undoes FROM events WHERE request = ?", (request,)
             ).fetchone()
-            where, value = (
-                ("n = ?", again[0]) if again else (f"rater = ? AND {_STANDING}", rater)
-            )
+            if again:
+                where, value = ("n = ?", again[0])
+            else:
+                where, value = (f"rater = ? AND {_STANDING}", rater)
             row = self._db.execute(
                 f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY n DESC LIMIT 1",  # noqa: S608
                 (value,),

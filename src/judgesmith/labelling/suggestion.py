@@ -23,7 +23,8 @@ from judgesmith.agreement.correlation import Codes, Vector, id_codes, vector
 from judgesmith.errors import OptionError
 
 #: Neighbours that a row is compared with, to know whether it resembles others, and the share that are taken last.
-NEIGHBOURS, ODD = 5, 0.05
+NEIGHBOURS = 5
+ODD = 0.05
 #: What the disagreement of readings counts beside the distance.
 CONTRADICTION = 0.5
 #: With fewer labels the readings' directions cannot be told.
@@ -87,21 +88,22 @@ def suggest(
     if not columns or len({len(c) for c in columns}) > 1:
         raise OptionError("give one reading at least, with a number for each row")
     rows = len(columns[0])
-    scores = (
-        np.full(rows, np.nan) if human is None else vector(human, "human", missing=True)
-    )
+    if human is None:
+        scores = np.full(rows, np.nan)
+    else:
+        scores = vector(human, "human", missing=True)
     if len(scores) != rows:
         raise OptionError(
             f"human ratings: {len(scores)} for {rows} rows; give one per row, NaN where there is none"
         )
-    doc = (
-        np.arange(rows) if documents is None else id_codes(documents, rows, "documents")
-    )
-    sys = (
-        np.zeros(rows, dtype=np.intp)
-        if systems is None
-        else id_codes(systems, rows, "systems")
-    )
+    if documents is None:
+        doc = np.arange(rows)
+    else:
+        doc = id_codes(documents, rows, "documents")
+    if systems is None:
+        sys = np.zeros(rows, dtype=np.intp)
+    else:
+        sys = id_codes(systems, rows, "systems")
     ranks = _ranks(columns, scores)
     return _Choice(ranks, ~np.isnan(scores), doc, sys).take(n)
 
@@ -123,11 +125,10 @@ def _ranks(columns: list[Vector], scores: Vector) -> Vector:
             and np.ptp(rank[both]) > 0
             and np.ptp(scores[both]) > 0
         ):
-            rank = (
-                1 - rank
-                if scipy.stats.spearmanr(rank[both], scores[both])[0] < 0
-                else rank
-            )
+            if scipy.stats.spearmanr(rank[both], scores[both])[0] < 0:
+                rank = 1 - rank
+            else:
+                rank = rank
         ranks.append(rank)
     return np.stack(ranks, axis=1)
 
@@ -138,8 +139,12 @@ class _Choice:
     def __init__(
         self, ranks: Vector, labelled: npt.NDArray[np.bool_], doc: Codes, sys: Codes
     ) -> None:
-        self.ranks, self.open, self.doc, self.sys = ranks, ~labelled, doc, sys
-        self.predicted, self.disagreement = ranks.mean(axis=1), ranks.std(axis=1)
+        self.ranks = ranks
+        self.open = ~labelled
+        self.doc = doc
+        self.sys = sys
+        self.predicted = ranks.mean(axis=1)
+        self.disagreement = ranks.std(axis=1)
         self.of_doc = np.bincount(doc[labelled], minlength=int(doc.max(initial=-1)) + 1)
         self.of_sys = np.bincount(sys[labelled], minlength=int(sys.max(initial=-1)) + 1)
         self.odd = _odd(ranks)

@@ -215,9 +215,9 @@ class Task:
         )
 
     def _text(self, otherwise: str) -> str:
-        return (
-            f"{self.aspects[0]}: {otherwise}" if len(self.aspects) == 1 else otherwise
-        )
+        if len(self.aspects) == 1:
+            return f"{self.aspects[0]}: {otherwise}"
+        return otherwise
 
     def _of_aspects(self, question: Question) -> tuple[Question, ...]:
         several = self.aspects if len(self.aspects) > 1 else ()
@@ -309,7 +309,8 @@ def _error(value: Any, output: str) -> dict[str, Any]:
         raise ValueError("errors: each must be an object")
     start: Any = value.get("start")
     end: Any = value.get("end")
-    severity, note = value.get("severity"), value.get("explanation")
+    severity = value.get("severity")
+    note = value.get("explanation")
     nowhere = start is None and end is None
     if not nowhere and not (
         type(start) is int and type(end) is int and 0 <= start < end <= len(output)

@@ -38,7 +38,9 @@ from judgesmith.rows import as_text, context_of
 from judgesmith.signatures.values import Verdict
 
 #: What MLflow takes in one request, and of one parameter (older servers: 500 characters).
-METRICS_AT_ONCE, PARAMS_AT_ONCE, LONGEST_PARAM = 1000, 100, 500
+METRICS_AT_ONCE = 1000
+PARAMS_AT_ONCE = 100
+LONGEST_PARAM = 500
 #: Aspects that a run's name names.
 NAMED = 3
 #: MLflow's default name of an expected answer, which counts as a reference.
@@ -99,11 +101,10 @@ class ExperimentLog:
                 self._client = mlflow.MlflowClient()
                 existing = self._client.get_experiment_by_name(self.experiment)
                 deleted = existing is not None and existing.lifecycle_stage != "active"
-                self._id = (
-                    existing.experiment_id
-                    if existing
-                    else self._client.create_experiment(self.experiment)
-                )
+                if existing:
+                    self._id = existing.experiment_id
+                else:
+                    self._id = self._client.create_experiment(self.experiment)
             # Stores are databases, servers and plugins, each with exceptions of its own.
             except Exception as error:
                 raise OptionError(
@@ -138,7 +139,8 @@ class ExperimentLog:
             try:
                 now = int(time.time() * 1000)
                 started = now - int(report.seconds * 1000)
-                saved, data = artifact.to_dict(judge), report.to_dict()
+                saved = artifact.to_dict(judge)
+                data = report.to_dict()
                 created = self._client.create_run(
                     self._id,
                     start_time=started,
@@ -263,7 +265,8 @@ def figures(report: Mapping[str, Any]) -> list[tuple[str, float, int]]:
 def parameters(saved: Mapping[str, Any]) -> dict[str, str]:
     """Return a run's parameters, from the judge's file alone: what it cannot hold (keys, addresses), they cannot."""
     provenance = saved["provenance"]
-    labels, options = provenance["labels"], saved["program"]["options"]
+    labels = provenance["labels"]
+    options = saved["program"]["options"]
     first = next(iter(provenance.get("aspects", {"": provenance}).values()))
     chosen = {
         "method": saved["program"]["kind"],
@@ -406,7 +409,8 @@ def mlflow_scorer(
     about = about_judge(entities, opened, title)
 
     def score(inputs: Any = None, outputs: Any = None, expectations: Any = None) -> Any:
-        sources, answered = trace_input(inputs), trace_output(outputs)
+        sources = trace_input(inputs)
+        answered = trace_output(outputs)
         try:
             with dspy.context(callbacks=_not_mlflows()):
                 verdict = opened.score(
@@ -451,11 +455,9 @@ def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> 
             raise OptionError(
                 "connection is for a judge's file or for lm; this judge has its model already"
             )
-        return (
-            judge
-            if lm is None
-            else judge.with_(own_lm=language_model(lm, connection=connection))
-        )
+        if lm is None:
+            return judge
+        return judge.with_(own_lm=language_model(lm, connection=connection))
     return loading.load(judge, lm=lm, connection=connection)
 
 

@@ -63,7 +63,8 @@ class Experiment:
         Raises:
             OptionError: If the server cannot be used.
         """
-        token, more = None, True
+        token = None
+        more = True
         while more:
             search = {
                 "filter_string": self._only,
@@ -75,7 +76,8 @@ class Experiment:
                 partial(self._client.search_traces, locations=[self._id], **search)
             )
             yield from map(self._head, page)
-            token, more = page.token, bool(page.token)
+            token = page.token
+            more = bool(page.token)
 
     def _head(self, trace: Any) -> dict[str, Any]:
         """Return a trace without its texts, with its spans if a rater rated single ones, one of them its root."""
@@ -136,7 +138,8 @@ def _patiently(call: Callable[[], T], bounds: tuple[int, int] = LOG) -> T:
 
 
 def _record(trace: Any) -> dict[str, Any]:
-    info, texts = trace.info, trace.data
+    info = trace.info
+    texts = trace.data
     assessments = [one.to_dictionary() for one in info.assessments or ()]
     exported = {
         "trace_id": info.trace_id,
@@ -160,7 +163,8 @@ def _verdicts(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (fingerprint of the judge, its verdict), also of verdicts that a person overrode."""
     for one in assessments:
-        about, value = one.get("metadata") or {}, one.get("feedback", {}).get("value")
+        about = one.get("metadata") or {}
+        value = one.get("feedback", {}).get("value")
         if (
             "judge" in about
             and value is not None

@@ -18,7 +18,8 @@ from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.extras import from_extra
 
 #: A registered judge, and one that a run logged.
-MODELS, RUNS = "models:/", "runs:/"
+MODELS = "models:/"
+RUNS = "runs:/"
 #: Before a run: tries and seconds to a try after which the tracking store counts as not there. MLflow's own are eight
 #: tries of two minutes.
 CHECK = (1, 5)

@@ -17,7 +17,9 @@ from judgesmith.running.settings import Shelf, read_yaml
 __all__ = ["about", "kind", "layered", "names", "read", "text"]
 
 _SHELF = Shelf(Path(__file__).parent, "--preset", "preset", "`judgesmith list presets`")
-names, text, about = _SHELF.names, _SHELF.text, _SHELF.about
+names = _SHELF.names
+text = _SHELF.text
+about = _SHELF.about
 
 
 def kind(name: str) -> str:

@@ -18,9 +18,11 @@ from judgesmith.signatures.values import Verdict
 
 Record = dict[str, Any]
 #: Tries of a request, and seconds that are waited between two of them at most.
-TRIES, LONGEST = 6, 300.0
+TRIES = 6
+LONGEST = 300.0
 #: Answers that say to come back later, and those that say that something is not there.
-LATER, MISSING = (429, 502, 503, 504), (404, 501)
+LATER = (429, 502, 503, 504)
+MISSING = (404, 501)
 GONE = 404
 
 
@@ -43,10 +45,8 @@ class Interface:
             raise OptionError(
                 f"--filter {only}: give NAME=VALUE (more with & between) of {', '.join(self.filters)}"
             )
-        self._base, self._http = (
-            base.rstrip("/"),
-            httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **access),
-        )
+        self._base = base.rstrip("/")
+        self._http = httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **access)
 
     def one(self, path: str) -> Record | None:
         """Return one object, None where the tool itself says that it is gone.
@@ -79,15 +79,12 @@ class Interface:
                     return answer
                 if answer.is_success and isinstance(data := _json(answer), dict):
                     return data
-                problem, again = (
-                    f"HTTP {answer.status_code}: {answer.text[:500]}",
-                    answer.status_code in LATER,
-                )
-                problem = (
-                    f"HTTP {answer.status_code} without JSON: another server"
-                    if answer.is_success
-                    else problem
-                )
+                problem = f"HTTP {answer.status_code}: {answer.text[:500]}"
+                again = answer.status_code in LATER
+                if answer.is_success:
+                    problem = f"HTTP {answer.status_code} without JSON: another server"
+                else:
+                    problem = problem
                 after = retry_after(answer.headers)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 problem = str(error) or type(error).__name__
@@ -144,11 +141,10 @@ class Interface:
             if cursor := answer.get("next_cursor") or about.get("cursor"):
                 more = {"cursor": cursor}
             else:
-                more = (
-                    {"page": about["page"] + 1}
-                    if about.get("page", 0) < about.get("totalPages", 0)
-                    else None
-                )
+                if about.get("page", 0) < about.get("totalPages", 0):
+                    more = {"page": about["page"] + 1}
+                else:
+                    more = None
 
 
 def _json(answer: httpx.Response) -> Any:

@@ -21,7 +21,8 @@ from judgesmith.queues.interface import Interface, Record, about_verdict, record
 from judgesmith.signatures.values import Verdict
 
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
-OBSERVATIONS, TRACES = "api/public/v2/observations", "api/public/traces"
+OBSERVATIONS = "api/public/v2/observations"
+TRACES = "api/public/traces"
 #: How traces are listed, and their scores: now, and by servers that know no observations.
 NOW: Any = (
     {"isRootObservation": True, "fields": "core,basic"},
@@ -35,7 +36,8 @@ PAGE = 100
 class Project(Interface):
     """The traces of the project that the keys are for. only: fewer, by parameters of Langfuse's interface."""
 
-    tool, settings = "Langfuse", f"LANGFUSE_HOST, {', '.join(KEYS)}"
+    tool = "Langfuse"
+    settings = f"LANGFUSE_HOST, {', '.join(KEYS)}"
     filters = ("name", "userId", "sessionId", "environment", "version", "filter")
 
     def __init__(self, name: str, only: str | None = None) -> None:
@@ -128,12 +130,11 @@ class Project(Interface):
         fields = about_judge(judge)
 
         def give(trace: str, verdict: Verdict) -> None:
-            kind, value = (
-                "NUMERIC" if verdict.category is None else "CATEGORICAL",
-                verdict.category or verdict.score,
-            )
+            kind = "NUMERIC" if verdict.category is None else "CATEGORICAL"
+            value = verdict.category or verdict.score
             if verdict.passed is not None:
-                kind, value = "BOOLEAN", int(verdict.passed)
+                kind = "BOOLEAN"
+                value = int(verdict.passed)
             score = {
                 "id": f"judgesmith-{fields['judge']}-{trace}",
                 "traceId": trace,

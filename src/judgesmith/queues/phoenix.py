@@ -17,14 +17,16 @@ from judgesmith.queues.interface import Interface, Record, about_verdict, record
 from judgesmith.signatures.values import Verdict
 
 #: Spans and annotations of a page; a span has its texts with it.
-SPANS, ANNOTATIONS = 100, 1000
+SPANS = 100
+ANNOTATIONS = 1000
 HERE = "http://127.0.0.1:6006"
 
 
 class Project(Interface):
     """The root spans of a project. only: other spans, by parameters of Phoenix's interface."""
 
-    tool, settings = "Phoenix", "PHOENIX_COLLECTOR_ENDPOINT and PHOENIX_API_KEY"
+    tool = "Phoenix"
+    settings = "PHOENIX_COLLECTOR_ENDPOINT and PHOENIX_API_KEY"
     filters = (
         "start_time",
         "end_time",
@@ -88,19 +90,16 @@ class Project(Interface):
         feedback: dict[str, list[Record]] = {name: [] for name in spans}
         annotations.reverse()
         for one in sorted(annotations, key=lambda one: str(one.get("created_at"))):
-            of = (
-                roots[one["trace_id"]]["context"]["span_id"]
-                if "trace_id" in one
-                else one["span_id"]
-            )
+            if "trace_id" in one:
+                of = roots[one["trace_id"]]["context"]["span_id"]
+            else:
+                of = one["span_id"]
             feedback[of].append(one)
         for name, span in spans.items():
             has = span["attributes"]
-            source, output, group = (
-                has.get("input.value"),
-                has.get("output.value", ""),
-                has.get("session.id"),
-            )
+            source = has.get("input.value")
+            output = has.get("output.value", "")
+            group = has.get("session.id")
             ours = (
                 one["metadata"]
                 for one in feedback[name]
@@ -113,9 +112,9 @@ class Project(Interface):
     def _annotations(self, of: str, ids: list[str]) -> list[Record]:
         """Return those of some spans, or of some traces as a whole, the newest first."""
         parameters: Record = {"limit": ANNOTATIONS, f"{of}_ids": ids}
-        pages = (
-            self.pages(f"{self._project}/{of}_annotations", **parameters) if ids else ()
-        )
+        if not ids:
+            return []
+        pages = self.pages(f"{self._project}/{of}_annotations", **parameters)
         return [one for page in pages for one in page]
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:

@@ -77,11 +77,9 @@ class Shown:
 
 def grade(error: ErrorSpan) -> int:
     """The severity as 1 to 5, 0 where there is none."""
-    return (
-        0
-        if math.isnan(error.severity)
-        else min(5, max(1, math.floor(error.severity + 0.5)))
-    )
+    if math.isnan(error.severity):
+        return 0
+    return min(5, max(1, math.floor(error.severity + 0.5)))
 
 
 class Piece(NamedTuple):
@@ -155,10 +153,8 @@ class Scored:
             )
             return Side("", won, self.sides[0].human, apart)
         numbers = {None: math.nan, True: 1.0, False: 0.0}
-        judge, human = (
-            np.array([numbers[row.verdict.passed] for row in self.rows]),
-            self.sides[0].human,
-        )
+        judge = np.array([numbers[row.verdict.passed] for row in self.rows])
+        human = self.sides[0].human
         if np.isnan(judge).all():
             return None
         if self.marks.kind != "binary":
@@ -252,10 +248,12 @@ def _compared(
     path: Path, pairs: Sequence[tuple[Compared, Mapping[str, Any]]]
 ) -> Scored:
     """Return a file that compares two outputs in each row."""
-    anchors, shown = Counter[str](), list[Shown]()
+    anchors = Counter[str]()
+    shown = list[Shown]()
     for pair, record in pairs:
         human = {} if pair.won is None else {OVERALL: pair.won}
-        row, anchor = replace(pair.a, id=pair.id), _anchor(pair.id, anchors)
+        row = replace(pair.a, id=pair.id)
+        anchor = _anchor(pair.id, anchors)
         first = _shown(row, record, verdict_of(record), human, anchor)
         shown.append(replace(first, other=pair.b))
     aspects = _aspects(shown)
@@ -315,11 +313,10 @@ def _shown(
     human: Mapping[str, float],
     anchor: str,
 ) -> Shown:
-    verdict = (
-        Verdict.failed("there is no verdict in this row")
-        if data is None
-        else _verdict(data, row.output)
-    )
+    if data is None:
+        verdict = Verdict.failed("there is no verdict in this row")
+    else:
+        verdict = _verdict(data, row.output)
     aspect = _words((data or {}).get("aspect")) or _words(record.get("aspect"))
     deferred = record.get("defer") is True
     details = (data or {}).get("details")
@@ -345,7 +342,8 @@ def _shown(
 
 def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:
     """A verdict from values of any shape; what does not fit is left out."""
-    score, failure = _number(data.get("score")), _words(data.get("failure"))
+    score = _number(data.get("score"))
+    failure = _words(data.get("failure"))
     if math.isnan(score) and not failure:
         failure = "no reason is given"
     return Verdict(
@@ -386,21 +384,18 @@ def _words(value: Any) -> str:
 
 
 def _several(value: Any) -> tuple[str, ...]:
-    return (
-        tuple(filter(None, map(_words, value)))
-        if isinstance(value, list | tuple)
-        else ()
-    )
+    if isinstance(value, list | tuple):
+        return tuple(filter(None, map(_words, value)))
+    return ()
 
 
 def _number(value: Any) -> float:
     """A finite number of JSON or of a CSV's cell, else NaN."""
     try:
-        number = (
-            math.nan
-            if isinstance(value, bool) or not isinstance(value, int | float | str)
-            else float(value)
-        )
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            number = math.nan
+        else:
+            number = float(value)
     except (ValueError, OverflowError):
         return math.nan
     return number if math.isfinite(number) else math.nan
@@ -428,7 +423,8 @@ def _opinions(value: Any, output: str) -> Iterator[tuple[str, Opinion]]:
         label, explanation, failure = (
             _words(one.get(key)) for key in ("label", "explanation", "failure")
         )
-        errors, outlier = _errors(one.get("errors"), output), one.get("outlier") is True
+        errors = _errors(one.get("errors"), output)
+        outlier = one.get("outlier") is True
         yield (
             name,
             Opinion(
@@ -461,11 +457,10 @@ def _shades(value: Any, output: str) -> Iterator[tuple[str, int]]:
 
 def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
     """Return errors in the order of the text; then omissions, then those that were not found in it."""
-    result = (
-        [_error(one, output) for one in value if isinstance(one, Mapping)]
-        if isinstance(value, list)
-        else []
-    )
+    if isinstance(value, list):
+        result = [_error(one, output) for one in value if isinstance(one, Mapping)]
+    else:
+        result = []
     kinds = {"omission": 1, "ungrounded": 2}
     return tuple(
         sorted(
@@ -476,9 +471,11 @@ def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
 
 
 def _error(data: Mapping[str, Any], output: str) -> ErrorSpan:
-    start, end = data.get("start"), data.get("end")
+    start = data.get("start")
+    end = data.get("end")
     how: Any = data.get("how")
-    words, notes = _words(data.get("text")), list(_several(data.get("notes")))
+    words = _words(data.get("text"))
+    notes = list(_several(data.get("notes")))
     placed = type(start) is int and type(end) is int
     if type(start) is int and type(end) is int and 0 <= start < end <= len(output):
         how = how if how in GROUNDED else "exact"
@@ -486,13 +483,13 @@ def _error(data: Mapping[str, Any], output: str) -> ErrorSpan:
             how = "normalised"
             notes.append(f"the judge's file quotes other words: {words}")
     else:
-        how, start, end = "omission" if how == "omission" else "ungrounded", None, None
+        how = "omission" if how == "omission" else "ungrounded"
+        start = None
+        end = None
         if placed:
             notes.append("the place that the file gives is outside the text")
-    severity, explanation = (
-        _number(data.get("severity")),
-        _words(data.get("explanation")),
-    )
+    severity = _number(data.get("severity"))
+    explanation = _words(data.get("explanation"))
     return ErrorSpan(
         words,
         explanation,
@@ -615,11 +612,9 @@ def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
         return row.score if one is None and name == OVERALL else _score(one)
     if name in row.verdict.criteria:
         return row.verdict.criteria[name].score
-    return (
-        row.score
-        if row.aspect == name or (not row.aspect and name in people)
-        else math.nan
-    )
+    if row.aspect == name or (not row.aspect and name in people):
+        return row.score
+    return math.nan
 
 
 def _score(verdict: Verdict | None) -> float:

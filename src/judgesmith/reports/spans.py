@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -57,14 +57,15 @@ from judgesmith.tables import (
 )
 from judgesmith.trajectories.value import Trajectory, Turn, starts
 
-PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
+# rows on a page, and rows that are there without scripts
+PAGE = 25
+STILL = 10
 _NAMED = 3  # numbers of errors at one piece of text
 _HEADING = 60  # characters of an id that may be a heading
 _QUOTED = 160  # characters of a quotation beside the text
-_LONG, _PEEK = (
-    400,
-    90,
-)  # characters of a turn that is folded, and of it that are shown then
+# characters of a turn that is folded, and of it that are shown then
+_LONG = 400
+_PEEK = 90
 _BINS = 10
 _PLACES = {
     "exact": "found word for word",
@@ -136,7 +137,8 @@ def render(data: Scored) -> str:
     pages = _templates()
     card = pages.get_template("span_row.html.j2")
     script = pages.get_template("spans.js.j2").render()
-    overall, texts = data.sides[0], dict[str, int]()
+    overall = data.sides[0]
+    texts = dict[str, int]()
     named = {side.name for side in data.sides[1:]}
     axis = _axis(np.concatenate([overall.score, overall.human]))
     rows = [_row(data, i, texts, named, axis) for i in range(len(data.rows))]
@@ -144,7 +146,8 @@ def render(data: Scored) -> str:
     start = next(iter(rated), 0)
     # Those furthest from people first, if people scored any; the others in the order of the file.
     order = np.argsort(-np.nan_to_num(data.sides[start].gap, nan=-1.0), kind="stable")
-    first, html = list[Markup](), list[str]()
+    first = list[Markup]()
+    html = list[str]()
     for i in order[:STILL]:
         first.append(Markup(card.render(row=rows[i], inline=True)))  # noqa: S704  # from a template that escapes
     for row in rows:
@@ -162,9 +165,9 @@ def render(data: Scored) -> str:
             gaps=bool(rated),
             start=start,
             flags=_flags(data),
-            shades=any(map(attrgetter("shades"), data.rows)),
+            shades=any(row.shades for row in data.rows),
             tables=list(filter(itemgetter(1), _tables(data))),
-            sides=list(map(attrgetter("name"), data.sides)),
+            sides=[side.name for side in data.sides],
             systems=_systems(data.rows),
             first=first,
             page_size=PAGE,
@@ -183,11 +186,9 @@ def page_of(scored: Path) -> str:
 
 
 def _decides(data: Scored) -> tuple[tuple[str, int], ...]:
-    return (
-        (("prefers B", 8), ("prefers A", 16))
-        if data.compared
-        else (("fails it", 8), ("passes it", 16))
-    )
+    if data.compared:
+        return (("prefers B", 8), ("prefers A", 16))
+    return (("fails it", 8), ("passes it", 16))
 
 
 def turn_class(head: str) -> str:
@@ -219,10 +220,8 @@ def _templates() -> Environment:
 
 def cards(data: Scored, places: Iterable[int]) -> tuple[list[Markup], str]:
     """Return some rows as the page shows them, and the CSS for them."""
-    pages, axis = (
-        _templates(),
-        _axis(np.concatenate([data.sides[0].score, data.sides[0].human])),
-    )
+    pages = _templates()
+    axis = _axis(np.concatenate([data.sides[0].score, data.sides[0].human]))
     card, whole = map(pages.get_template, ("span_row.html.j2", "spans.html.j2"))
     named = {side.name for side in data.sides[1:]}
     shown = [
@@ -274,8 +273,10 @@ def _row(
 
     texts: collects folded texts: rows of a document share their source.
     """
-    row, verdict = data.rows[i], data.rows[i].verdict
-    gap, human = float(data.sides[0].gap[i]), float(data.sides[0].human[i])
+    row = data.rows[i]
+    verdict = data.rows[i].verdict
+    gap = float(data.sides[0].gap[i])
+    human = float(data.sides[0].human[i])
     marked = any(error.start is not None for error in verdict.errors)
     return {
         "it": row,
@@ -341,7 +342,8 @@ def _folds(
     run: Trajectory, parts: Sequence[list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     """Return turns that can be folded; open are the final answer, short ones, and those with a marked error."""
-    failed, last = set(run.errors), 0
+    failed = set(run.errors)
+    last = 0
     folds: list[dict[str, Any]] = []
     for i, turn in enumerate(run.turns):
         if turn.speaker == "Assistant":
@@ -504,7 +506,8 @@ def _aspects_table(data: Scored, documents: Sequence[str]) -> Table:
 
 def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
     """Yield (introduction, table) of the summary."""
-    rows, overall = data.rows, data.sides[0]
+    rows = data.rows
+    overall = data.sides[0]
     yield (
         "How many rows have which score.",
         _shares("Scores", "score", "rows", _score_counts(overall)),
@@ -529,10 +532,8 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
 
 def _shares(title: str, column: str, of: str, counts: Mapping[str, int]) -> Table:
     """Return a table of how often each value occurs, without those that never do."""
-    table, whole = (
-        Table([column, Column(of, "d"), Column("share", "s")], title),
-        int(sum(counts.values())),
-    )
+    table = Table([column, Column(of, "d"), Column("share", "s")], title)
+    whole = int(sum(counts.values()))
     for name, n in counts.items() if whole else ():
         table.add(name, int(n), _share(int(n), whole))
     return table
@@ -553,12 +554,14 @@ def _system_table(
     groups: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
         groups.setdefault(row.row.system or "", []).append(i)
-    axis, people = _axis(overall.score), not bool(np.isnan(overall.human).all())
+    axis = _axis(overall.score)
+    people = not bool(np.isnan(overall.human).all())
     spans = any(row.verdict.errors for row in rows)
     result: list[tuple[Mean, list[Any]]] = []
     for name in sorted(groups):
         places = np.array(groups[name])
-        judged, documents = [], []
+        judged = []
+        documents = []
         for i in groups[name]:
             documents.append(rows[i].row.doc_id)
             if not rows[i].verdict.failure:
@@ -651,21 +654,18 @@ def _digits(axis: Span) -> int:
 
 def _interval(mean: Mean, axis: Span) -> str:
     """Return an interval cut to the scale, whose ends Student's t ignores."""
-    return (
-        interval(max(mean.low, axis[0]), min(mean.high, axis[1]), _digits(axis))
-        if mean.low == mean.low
-        else ""
-    )
+    if mean.low == mean.low:
+        return interval(max(mean.low, axis[0]), min(mean.high, axis[1]), _digits(axis))
+    return ""
 
 
 def _bar(mean: Mean, axis: Span) -> Cell:
     """Return a mean with its interval, and how far up the axis it lies."""
     low, high = axis
-    place = (
-        round(min(100.0, max(0.0, (mean.value - low) / (high - low) * 100)), 2)
-        if mean.n
-        else None
-    )
+    if mean.n:
+        place = round(min(100.0, max(0.0, (mean.value - low) / (high - low) * 100)), 2)
+    else:
+        place = None
     return Cell(
         number(mean.value, _digits(axis)), note=_interval(mean, axis), bar=place
     )

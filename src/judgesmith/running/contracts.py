@@ -77,11 +77,10 @@ def held_in(file: Outputs) -> list[Held]:
 def contract_in(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what `judgesmith score` wrote of its judge into a row, nothing for another row."""
     verdict = parsed(record.get("verdict"))
-    told = (
-        verdict.get(OF_ROWS)
-        if isinstance(verdict, Mapping)
-        else parsed(record.get(f"judge_{OF_ROWS}"))
-    )
+    if isinstance(verdict, Mapping):
+        told = verdict.get(OF_ROWS)
+    else:
+        told = parsed(record.get(f"judge_{OF_ROWS}"))
     return told if isinstance(told, Mapping) else {}
 
 
@@ -118,7 +117,8 @@ class Asked:
         Raises:
             OptionError: For ratings of another question, with both readings.
         """
-        scale, notes = self.given, list[str]()
+        scale = self.given
+        notes = list[str]()
         for one in held:
             contract = one.on(self.aspect, self.others)
             if contract is None:
@@ -138,7 +138,8 @@ class Asked:
 
     def question(self, expected: Scale | None) -> Question:
         """Return how the ratings are read. expected: their scale where none is stated, if they fit it."""
-        file, aspect = self.file, self.aspect
+        file = self.file
+        aspect = self.aspect
         own, raters = file.columns.aspects.get(aspect, (file.columns.objects, ()))
         columns = (*([own] if own else []), *raters)
         if file.compared:

@@ -33,11 +33,10 @@ def read_criteria_file(path: Path, option: str = "--criteria") -> list[Criterion
         raise OptionError(f"{option} {path}: no criteria in it; {CRITERIA_FORMS}")
     result: dict[str, Criterion] = {}
     for place, entry in enumerate(data, start=1):
-        words = (
-            [" ".join(word.split()) for word in entry if isinstance(word, str)]
-            if isinstance(entry, tuple)
-            else []
-        )
+        if isinstance(entry, tuple):
+            words = [" ".join(word.split()) for word in entry if isinstance(word, str)]
+        else:
+            words = []
         if len(words) != 2 or not all(words):
             shown = entry[0] if isinstance(entry, tuple) else entry
             raise OptionError(

@@ -17,7 +17,8 @@ from judgesmith.signatures.values import Item, Passes
 #: Rows whose prompts an estimate is made from.
 SAMPLED = 50
 #: As in the plan of compiling: characters and answer tokens.
-CHARACTERS_A_TOKEN, ANSWER_TOKENS = 3.5, 45
+CHARACTERS_A_TOKEN = 3.5
+ANSWER_TOKENS = 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,10 @@ class Estimate:
         from judgesmith.running.console import duration
 
         cost = "price unknown" if self.cost is None else f"about ${self.cost:.2f}"
-        read = (
-            f"; {self.passes:,} passes of about {self.read_tokens:,} tokens read the rows"
-            if self.passes
-            else ""
-        )
+        if self.passes:
+            read = f"; {self.passes:,} passes of about {self.read_tokens:,} tokens read the rows"
+        else:
+            read = ""
         return (
             f"{self.rows:,} rows to judge: at most {self.calls:,} calls, about {self.prompt_tokens:,} + "
             f"{self.completion_tokens:,} tokens, {cost}, about {duration(self.seconds)}{read}. Nothing was spent."
@@ -77,19 +77,23 @@ def estimate(
 ) -> Estimate:
     """Estimate the cost of `rows` rows from a sample, without calling a model."""
     calls = judge.method.cost().calls_per_row + judge.explains
-    tokens = (
-        round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample))
-        if sample
-        else 0
-    )
-    prompt, completion = rows * calls * tokens, rows * calls * ANSWER_TOKENS
+    if sample:
+        tokens = round(
+            sum(_prompt_tokens(judge, item) for item in sample) / len(sample)
+        )
+    else:
+        tokens = 0
+    prompt = rows * calls * tokens
+    completion = rows * calls * ANSWER_TOKENS
     reply = Reply("", None, prompt, completion)
-    cost = (
-        None if model is None else shared_price(answering(judge.method, model), reply)
-    )
+    if model is None:
+        cost = None
+    else:
+        cost = shared_price(answering(judge.method, model), reply)
     each = rows / max(1, len(sample))
     read = sum((passes_of(judge.method, item) for item in sample), Passes())
-    passes, read_tokens = round(each * read.count), round(each * read.tokens)
+    passes = round(each * read.count)
+    read_tokens = round(each * read.tokens)
     seconds = expected_seconds(rows * calls, model, where)
     seconds += reading_seconds(read_tokens, [model or "", *read_by(judge.method)])
     return Estimate(

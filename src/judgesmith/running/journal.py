@@ -38,7 +38,8 @@ def read_journal(
             except (ValueError, RecursionError) as error:
                 if not line.endswith(b"\n"):
                     return
-                record, problem = None, f"not JSON ({getattr(error, 'msg', error)})"
+                record = None
+                problem = f"not JSON ({getattr(error, 'msg', error)})"
             if not isinstance(record, dict):
                 raise OptionError(
                     f"{path.name}, line {number}: {problem}; this is not {kind}. Give another -o, or --overwrite"
@@ -64,7 +65,8 @@ class Journal:
         overwrite: bool = False,
         durable: bool = False,
     ) -> None:
-        self.path, self._durable = path, durable
+        self.path = path
+        self._durable = durable
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not overwrite and path.exists():
@@ -116,7 +118,8 @@ class Journal:
 def _mend(path: Path, kind: str) -> None:
     """Make the last line complete, or drop it. Raises OptionError for a file that does not begin as a journal."""
     with path.open("rb+") as file:
-        whole, line = 0, b"\n"
+        whole = 0
+        line = b"\n"
         for line in file:
             whole += len(line) if line.endswith(b"\n") else 0
         if line.endswith(b"\n"):

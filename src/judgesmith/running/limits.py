@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 #: The fewest rows by which a share is judged before the end, and how often a run whose rows fail at just that share
 #: may be stopped by chance, however often it is looked at.
-ENOUGH, BY_CHANCE = 20, 0.01
+ENOUGH = 20
+BY_CHANCE = 0.01
 GO_ON = "what is finished is kept, the same command resumes from there"
 
 
@@ -65,12 +66,14 @@ class Limits(Options):
                 model.meter = shared
         meters = [model.meter for model in models]
         for meter in meters:
-            meter.max_calls = (
-                None if self.max_calls is None else meter.logical + self.max_calls
-            )
-            meter.max_cost = (
-                None if self.max_cost is None else meter.cost + self.max_cost
-            )
+            if self.max_calls is None:
+                meter.max_calls = None
+            else:
+                meter.max_calls = meter.logical + self.max_calls
+            if self.max_cost is None:
+                meter.max_cost = None
+            else:
+                meter.max_cost = meter.cost + self.max_cost
         try:
             yield
         except BudgetError as error:

@@ -124,11 +124,9 @@ def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None
         aspects.get(part) for part in aspects_of_mean(aspect) or [aspect or OVERALL]
     }
     scale = result.pop()
-    return (
-        scale
-        if not result and scale is not None and all(map(math.isfinite, scale))
-        else None
-    )
+    if not result and scale is not None and all(map(math.isfinite, scale)):
+        return scale
+    return None
 
 
 def column_roles(options: Sequence[str]) -> dict[str, Any]:
@@ -144,7 +142,8 @@ def column_roles(options: Sequence[str]) -> dict[str, Any]:
             raise OptionError(
                 f"--columns {option!r} is not of the form ROLE=NAME, for example output=summary_text"
             )
-        role, name = role.strip(), name.strip()
+        role = role.strip()
+        name = name.strip()
         if role in roles and role != "rater_score":
             raise OptionError(
                 f"--columns {role} is given twice, {roles[role]!r} and {name!r}, and can be one column only; columns "
@@ -210,11 +209,9 @@ def quiet() -> Iterator[None]:
 
 def model_for(judge: Judge, name: str | None) -> str | None:
     """Return the model that is opened for a judge: none, where no other is asked for and the judge needs none."""
-    return (
-        NO_MODEL
-        if name in (None, "", NO_MODEL) and without_model(judge.method)
-        else name
-    )
+    if name in (None, "", NO_MODEL) and without_model(judge.method):
+        return NO_MODEL
+    return name
 
 
 def open_model(

@@ -25,10 +25,8 @@ def foreign(
     every = [
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers
     ]
-    sent, named = (
-        dict(every),
-        [value.lower() for name, value in every if name == "host"],
-    )
+    sent = dict(every)
+    named = [value.lower() for name, value in every if name == "host"]
     if len(named) == 1 and not WELL_FORMED.fullmatch(named[0]):
         return 400, "the header `Host` is no host with a port"
     if len(named) != 1 or named[0] not in hosts:
@@ -36,9 +34,9 @@ def foreign(
             421,
             "this server answers to the address that the command printed, and to no other",
         )
-    schemes = (
-        ("http",) if named[0].startswith(LOOPBACK) else ("http", "https")
-    )  # the latter by a proxy
+    schemes = ["http"]
+    if not named[0].startswith(LOOPBACK):
+        schemes.append("https")  # by a proxy
     if "origin" in sent and sent["origin"].lower() not in [
         f"{scheme}://{named[0]}" for scheme in schemes
     ]:

@@ -49,7 +49,9 @@ class Gate:
         free: Container[str] = OPEN,
         headers: dict[str, str] | None = None,
     ) -> None:
-        self.app, self.token, self.free = app, token.encode(), free
+        self.app = app
+        self.token = token.encode()
+        self.free = free
         self.hosts = {f"{name}:{port}" for name in LOOPBACK}
         self.headers = [
             (n.lower().encode(), value.encode())

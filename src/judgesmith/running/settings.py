@@ -105,9 +105,10 @@ class Catalogue:
         for name, value in chosen.items():
             owner, option = self._owner(name.replace("-", "_"), source)
             field = owner.options.model_fields[option]
-            result[owner.key][option] = (
-                from_text(field, value) if isinstance(value, str) else value
-            )
+            if isinstance(value, str):
+                result[owner.key][option] = from_text(field, value)
+            else:
+                result[owner.key][option] = value
         for owner in self.owners:
             checked = read_options(owner.options, result[owner.key], owner.where)
             result[owner.key] = {
@@ -124,7 +125,8 @@ class Catalogue:
         ]
 
     def _owner(self, written: str, source: str) -> tuple[Owner, str]:
-        name, having = written.rpartition(".")[2], self._having(written)
+        name = written.rpartition(".")[2]
+        having = self._having(written)
         if len(having) == 1:
             return having[0], name
         where = f"{source}: " if source else ""

@@ -92,7 +92,8 @@ def copy(source: str, target: str) -> None:
         OptionError: If one of the files cannot be reached.
     """
     _, fs = _arrow(source)
-    (there, old), (here, new) = place_of(source), place_of(target)
+    (there, old) = place_of(source)
+    (here, new) = place_of(target)
     try:
         fs.copy_files(old, new, source_filesystem=there, destination_filesystem=here)
     except OSError as error:
@@ -118,7 +119,8 @@ def growing(name: str, *more: str) -> Iterator[Path]:
     Raises:
         OptionError: If the storage cannot be written.
     """
-    folder, file = local_folder(name), file_name(name)
+    folder = local_folder(name)
+    file = file_name(name)
     endings = ("", *more)
     for ending in endings:
         here = folder / f"{file}{ending}"

@@ -132,8 +132,6 @@ def in_words(signature: str) -> str:
     'Q 1.31 [0.92, 1.63] (60 rows)'
     """
     match = _SIGNATURE.search(signature)
-    return (
-        signature
-        if match is None
-        else "{name} {value} ({n} rows)".format(**match.groupdict())
-    )
+    if match is None:
+        return signature
+    return "{name} {value} ({n} rows)".format(**match.groupdict())

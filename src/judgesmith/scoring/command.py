@@ -129,7 +129,9 @@ class Score(Command, Rows, Reach, Limits, Json):
             existing = "overwrite"
         elif self.retry_failed:
             existing = "retry failed"
-        limits, where, limit = self.limits(), self.connection(), self.limit
+        limits = self.limits()
+        where = self.connection()
+        limit = self.limit
         roles = roles_for(path, self.roles(), self.judge)
         with quiet():
             if self.dry_run:
@@ -212,7 +214,8 @@ def _at_hand(command: Score) -> Iterator[tuple[Path, Path, str]]:
     from judgesmith.running.storage import copy, file_name, growing, is_address
 
     with ExitStack() as stack:
-        rows, name = Path(command.rows), command.output
+        rows = Path(command.rows)
+        name = command.output
         if is_address(command.rows):
             rows = Path(stack.enter_context(TemporaryDirectory())) / file_name(
                 command.rows

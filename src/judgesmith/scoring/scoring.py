@@ -96,18 +96,22 @@ class ScoreSummary:
     @contextmanager
     def counting(self, meter: Meter) -> Iterator[None]:
         """Record calls, tokens, dollars and seconds of the enclosed block."""
-        started, before, paid = time.monotonic(), meter.usage, meter.paid
+        started = time.monotonic()
+        before = meter.usage
+        paid = meter.paid
         try:
             yield
         finally:
             spent = meter.usage - before
-            self.calls, self.cached_calls = spent.calls, spent.cached
+            self.calls = spent.calls
+            self.cached_calls = spent.cached
             self.prompt_tokens = spent.prompt_tokens
             self.completion_tokens = spent.completion_tokens
             self.prefix_tokens = spent.prefix_tokens
-            self.cost = (
-                None if meter.paid is None or paid is None else meter.paid - paid
-            )
+            if meter.paid is None or paid is None:
+                self.cost = None
+            else:
+                self.cost = meter.paid - paid
             self.seconds = time.monotonic() - started
 
     def to_dict(self) -> dict[str, Any]:
@@ -285,9 +289,10 @@ def _rows(
         raise OptionError(
             "--explain: this judge compares outputs, and explains none by itself; leave --explain out"
         )
-    compared = (
-        None if judge.outcome.preference is None else read_compared(source, columns)
-    )
+    if judge.outcome.preference is None:
+        compared = None
+    else:
+        compared = read_compared(source, columns)
     every: Rows = (
         iter_rows(source, columns=columns) if compared is None else iter(compared)
     )
@@ -323,7 +328,8 @@ def plan(
     read = artifact.read(path)
     judge = loading.build(read)
     judge.explains = explain
-    sample, count = list[Item](), 0
+    sample = list[Item]()
+    count = 0
     every = (
         side
         for row, _ in _rows(source, judge, columns, limit)
@@ -339,7 +345,8 @@ def plan(
 
 def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSummary:
     """Judge rows as `score_file` does."""
-    judge, growing = run.judge, journal_of(run.output)
+    judge = run.judge
+    growing = journal_of(run.output)
     with (
         alone(run.output),
         run.limits.spending(judge.lm),
@@ -367,10 +374,8 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
             )
         if judge.whole_documents and exists and existing == "continue":
             every = list(rows)
-            rows, exists = (
-                iter(every),
-                sum(1 for _ in _paired(run, iter(every), growing)) == len(every),
-            )
+            rows = iter(every)
+            exists = sum(1 for _ in _paired(run, iter(every), growing)) == len(every)
         if existing == "retry failed":
             _retry_failed(run, rows, growing)
         else:
@@ -508,7 +513,8 @@ def _same(
     run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None
 ) -> tuple[Row, dict[str, Any]]:
     """The new row. Raises OptionError unless `old` is what this judge wrote for this very row."""
-    name, verdict = run.output.name, old.get("verdict")
+    name = run.output.name
+    verdict = old.get("verdict")
     if (
         not isinstance(verdict, dict)
         or not {"failure", "repaired"} <= set(verdict)
@@ -549,11 +555,10 @@ def _same(
             f"{name} was scored {how} --explain; give another -o, or --overwrite"
         )
     if moved or before[1:] != now[1:]:
-        other = (
-            "another model or address (--any-server allows that)"
-            if moved
-            else "other --columns or texts"
-        )
+        if moved:
+            other = "another model or address (--any-server allows that)"
+        else:
+            other = "other --columns or texts"
         raise OptionError(
             f"{name}, row {old['id']!r} was scored with {other}; give another -o, or --overwrite"
         )

@@ -178,11 +178,10 @@ def _array(cells: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
 
 def _as_text(cell: Any) -> str:
     """Return a text as it is, anything else as JSON; half a surrogate pair, which no table can hold, is escaped."""
-    text = (
-        cell
-        if isinstance(cell, str)
-        else json.dumps(cell, ensure_ascii=False, default=str)
-    )
+    if isinstance(cell, str):
+        text = cell
+    else:
+        text = json.dumps(cell, ensure_ascii=False, default=str)
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -190,7 +189,8 @@ def _joined(one: pa.Schema, other: pa.Schema) -> pa.Schema:
     import pyarrow as pa
 
     for name in other.names:
-        field, place = other.field(name), one.get_field_index(name)
+        field = other.field(name)
+        place = one.get_field_index(name)
         try:
             one = pa.unify_schemas(
                 [one, pa.schema([field])], promote_options="permissive"
@@ -262,9 +262,8 @@ def _typed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cell(value: Any) -> Any:
     """Return a value as the cell of a CSV file: objects as JSON, and nothing that a spreadsheet would run."""
-    value = (
-        json.dumps(value, ensure_ascii=False)
-        if isinstance(value, list | dict)
-        else value
-    )
+    if isinstance(value, list | dict):
+        value = json.dumps(value, ensure_ascii=False)
+    else:
+        value = value
     return guarded(value)

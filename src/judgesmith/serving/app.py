@@ -192,7 +192,8 @@ async def score_each(service: Service, many: ManyIn, scope: Scope) -> Response:
                     )
                     + b"\n"
                 )
-                place, left = place + 1, left - 1
+                place = place + 1
+                left = left - 1
                 service.release(1)
         finally:
             service.release(left)

@@ -82,7 +82,9 @@ class Serve(Command, Reach):
         )
         from judgesmith.serving.service import Bounds, Service
 
-        set_keys, files, where = keys(), named(self.judges), self.connection()
+        set_keys = keys()
+        files = named(self.judges)
+        where = self.connection()
         listening = bound(self.host, self.port)
         served = hosts(listening, tuple(self.known_as))
         accepted = admitted(set_keys, served)
@@ -90,11 +92,10 @@ class Serve(Command, Reach):
         address = f"http://{shown}:{listening.getsockname()[1]}"
 
         def started() -> None:
-            key = (
-                ""
-                if set_keys
-                else f" (Authorization: Bearer {accepted[0]}; set {KEYS} for a key that stays)"
-            )
+            if set_keys:
+                key = ""
+            else:
+                key = f" (Authorization: Bearer {accepted[0]}; set {KEYS} for a key that stays)"
             err.print(
                 f"serving {', '.join(files)} at {address}{key}",
                 markup=False,

@@ -228,7 +228,8 @@ def _name_roles(schema: dict[str, Any], roles: Mapping[str, str]) -> None:
 
 def by_any_name(schema: dict[str, Any]) -> None:
     """Let a row's schema say that other names of its fields are understood, too."""
-    own, needed = schema["properties"], []
+    own = schema["properties"]
+    needed = []
     for role, tiers in ROLES.items():
         names = [name for tier in tiers for name in sorted(tier)]
         for name in names:

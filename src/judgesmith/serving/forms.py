@@ -77,11 +77,10 @@ class RowIn(BaseModel):
             read = texts(rest, roles)
         except OptionError as error:
             raise ValueError(str(error)) from None
-        values = (
-            {}
-            if read.output is None
-            else {"output": read.output, "source": read.source}
-        )
+        if read.output is None:
+            values = {}
+        else:
+            values = {"output": read.output, "source": read.source}
         more = {
             "context": read.context,
             "reference": read.reference,

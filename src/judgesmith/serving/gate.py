@@ -32,7 +32,8 @@ MANY = "/v1/score/many"
 #: Bytes of a body from which on it is read in a thread, so that other requests do not wait.
 LONG = 64 * 1024
 #: Seconds that a body has to arrive, and the bytes that have to come in each second after these.
-ARRIVAL, PACE = 30.0, 32_768
+ARRIVAL = 30.0
+PACE = 32_768
 HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 
@@ -51,7 +52,8 @@ class Hosts:
     def __contains__(self, host: object) -> bool:
         name, colon, port = str(host).rpartition(":")
         if not colon or not re.fullmatch("[0-9]{1,5}", port):
-            name, port = str(host), "80"
+            name = str(host)
+            port = "80"
         # A page's name is no address, whatever the DNS answers.
         numeric = name.replace(".", "").isdecimal() or name.startswith("[")
         if self.everywhere and (numeric or name in LOOPBACK):
@@ -89,8 +91,12 @@ class Gate:
         score: Callable[[ScoreIn, Scope], Awaitable[Any]],
         many: Callable[[ManyIn, Scope], Awaitable[Any]],
     ) -> None:
-        self.app, self.service, self.hosts, self.log = app, service, hosts, log
-        self.score, self.many = score, many
+        self.app = app
+        self.service = service
+        self.hosts = hosts
+        self.log = log
+        self.score = score
+        self.many = many
         self.keys = tuple(sha256(key.encode()).digest() for key in keys)
         self.arriving = 0
 
@@ -101,12 +107,14 @@ class Gate:
             return
         data: dict[str, Any] = {"status": 500}
         scope["judgesmith"] = data
-        started, begun = time.perf_counter(), False
+        started = time.perf_counter()
+        begun = False
 
         async def sending(message: MutableMapping[str, Any]) -> None:
             nonlocal begun
             if message["type"] == "http.response.start":
-                begun, data["status"] = True, message["status"]
+                begun = True
+                data["status"] = message["status"]
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
@@ -185,7 +193,8 @@ class Gate:
             return
         # A client that has gone makes room for others. The row is judged in the request's own task: one for judging and
         # one for listening cost as much as the answer's JSON.
-        task, gone = asyncio.current_task(), asyncio.ensure_future(receive())
+        task = asyncio.current_task()
+        gone = asyncio.ensure_future(receive())
         assert task is not None
 
         def hang_up(_: asyncio.Future[Any]) -> None:
@@ -204,11 +213,10 @@ class Gate:
 
     def _write_log(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
         # Of few routes, whatever is asked for.
-        route = (
-            scope["path"]
-            if scope["path"] in (SCORE, MANY)
-            else getattr(scope.get("route"), "path", "other")
-        )
+        if scope["path"] in (SCORE, MANY):
+            route = scope["path"]
+        else:
+            route = getattr(scope.get("route"), "path", "other")
         self.service.metrics.of(
             self.service.metrics.requests, route, data["status"]
         ).inc()
@@ -228,7 +236,8 @@ Form = TypeVar("Form", bound=BaseModel)
 
 async def _read(form: type[Form], receive: Receive, service: Service) -> Form | None:
     """Return a request's body; None where the client has hung up. Raises Refused."""
-    body, more = bytearray(), True
+    body = bytearray()
+    more = True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -252,8 +261,12 @@ class Body:
     """
 
     def __init__(self, gate: Gate, receive: Receive) -> None:
-        self.gate, self.raw, self.most = gate, receive, gate.service.bounds.body
-        self.read, self.whole, self.started = 0, False, time.monotonic()
+        self.gate = gate
+        self.raw = receive
+        self.most = gate.service.bounds.body
+        self.read = 0
+        self.whole = False
+        self.started = time.monotonic()
 
     def announced(self, length: bytes) -> None:
         """Refuse a body whose announced length is too long."""
@@ -275,10 +288,8 @@ class Body:
             raise Refused(
                 408, "slow", f"the body did not arrive within {ARRIVAL:g} s"
             ) from None
-        size, self.whole = (
-            len(message.get("body", b"")),
-            not message.get("more_body", False),
-        )
+        size = len(message.get("body", b""))
+        self.whole = not message.get("more_body", False)
         self.read += size
         self.gate.arriving += size
         if self.read > self.most:

@@ -11,7 +11,8 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: Seconds that the head of a request has to arrive, and bytes that it has at most.
-HEAD_SECONDS, HEAD_BYTES = 20.0, 65_536
+HEAD_SECONDS = 20.0
+HEAD_BYTES = 65_536
 #: Bytes that each header counts beside its own, as HTTP/2 has it: many short ones cost time, too.
 BESIDE = 32
 
@@ -71,7 +72,9 @@ def patient_protocol() -> type[asyncio.Protocol]:
     class PatientHttpTools(Patient, HttpToolsProtocol):
         """The parser in C. A head that comes in one piece is counted, too, by its parts."""
 
-        _in_head, _head, _parts = True, 0, 0
+        _in_head = True
+        _head = 0
+        _parts = 0
 
         def data_received(self, data: bytes) -> None:
             self._head += len(data)
@@ -80,7 +83,9 @@ def patient_protocol() -> type[asyncio.Protocol]:
                 self.transport.close()
 
         def on_message_begin(self) -> None:
-            self._in_head, self._head, self._parts = True, 0, 0
+            self._in_head = True
+            self._head = 0
+            self._parts = 0
             super().on_message_begin()
 
         def on_url(self, url: bytes) -> None:

@@ -82,10 +82,8 @@ class _OneLine(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and not debugging():
             kind = record.exc_info[0]
-            record.msg, record.args = (
-                f"{record.getMessage().strip()} ({kind.__name__ if kind else 'unknown'})",
-                (),
-            )
+            record.msg = f"{record.getMessage().strip()} ({kind.__name__ if kind else 'unknown'})"
+            record.args = ()
             record.exc_info = record.exc_text = None
         return True
 

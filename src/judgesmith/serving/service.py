@@ -52,7 +52,9 @@ class Refused(JudgesmithError):
         self, status: int, code: str, message: str, after: int | None = None
     ) -> None:
         super().__init__(message)
-        self.status, self.code, self.after = status, code, after
+        self.status = status
+        self.code = code
+        self.after = after
 
 
 @dataclass(slots=True)

@@ -17,10 +17,8 @@ def traced(app: Callable[..., Any]) -> Callable[..., Any]:
     stands before the gate, so that no request passes it by.
     """
     try:
-        trace, asgi = (
-            import_module("opentelemetry.trace"),
-            import_module("opentelemetry.instrumentation.asgi"),
-        )
+        trace = import_module("opentelemetry.trace")
+        asgi = import_module("opentelemetry.instrumentation.asgi")
     except ImportError:
         return app
     if not hasattr(

@@ -89,7 +89,8 @@ class Worker:
         service.metrics.deaths.inc(len(dead))
         prepared(service)
         dspy.configure(disable_history=True)
-        loop, ends = engine.adopt(), signal.getsignal(signal.SIGTERM)
+        loop = engine.adopt()
+        ends = signal.getsignal(signal.SIGTERM)
 
         def stop(number: int, frame: Any) -> None:
             loop.call_soon_threadsafe(service.stop)
@@ -150,11 +151,10 @@ def serve_many(
             share, share.bounds, factory=True, workers=workers, loop=loop
         )
         config.timeout_worker_healthcheck = PATIENCE
-        own = (
-            {"target": uvicorn.Server(config).run}
-            if "target" in inspect.signature(Multiprocess).parameters
-            else {}
-        )
+        if "target" in inspect.signature(Multiprocess).parameters:
+            own = {"target": uvicorn.Server(config).run}
+        else:
+            own = {}
         started()
         supervisor = Supervisor(config, sockets=[listening], **own)
         supervisor.log = worker.log

@@ -64,13 +64,12 @@ class Sync(Command, Reach, Worded, Limits, Json):
             raise OptionError("--human and --limit are for --judge; leave them out")
         with quiet(), alone(self.output):
             pulled = Pulled(self.output, f"{self.queue}: {self.name}")
-            judge, mark = None, ""
+            judge = None
+            mark = ""
             if self.judge is not None and self.dry_run:  # opens no model
                 read = artifact.read(self.judge)
-                judge, mark = (
-                    loading.build(read),
-                    artifact.digest(artifact.identity_of(read)),
-                )
+                judge = loading.build(read)
+                mark = artifact.digest(artifact.identity_of(read))
             elif self.judge is not None:
                 judge = open_judge(self.judge, self.lm, self.connection())
             queue = plugin("queues", self.queue)(self.name, self.only)
@@ -126,7 +125,9 @@ def _print_pulled(command: Sync, data: dict[str, Any]) -> None:
     say(
         f"{command.queue}, {command.name}: {data['traces']} traces; feedback of {data['raters']} people: {aspects}"
     )
-    new, changed, ids = len(data["added"]), len(data["changed"]), data["withdrawn"]
+    new = len(data["added"])
+    changed = len(data["changed"])
+    ids = data["withdrawn"]
     kept = data["rows"] - new - changed
     dry = ", nothing was written (--dry-run)" if command.dry_run else ""
     say(
@@ -174,16 +175,14 @@ def _print_judged(judged: dict[str, Any], say: Any) -> None:
         ("all", "that the judge was not compiled from"),
     ):
         if agreement := judged[key]:
-            ends = (
-                f" [{agreement['low']:.2f}, {agreement['high']:.2f}]"
-                if agreement["low"] is not None
-                else ""
-            )
-            value = (
-                agreement["reason"]
-                if agreement["value"] is None
-                else f"{agreement['coefficient']} {agreement['value']:.2f}{ends}"
-            )
+            if agreement["low"] is not None:
+                ends = f" [{agreement['low']:.2f}, {agreement['high']:.2f}]"
+            else:
+                ends = ""
+            if agreement["value"] is None:
+                value = agreement["reason"]
+            else:
+                value = f"{agreement['coefficient']} {agreement['value']:.2f}{ends}"
             say(
                 f"Agreement with people on traces {which} (n={agreement['n']}): {value}"
             )

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -167,7 +166,7 @@ class Judging:
         scores = np.array([one.get("score", math.nan) for one in judged])
         joined.judges[self.name] = {self.aspect: scores}
         fresh = self._fresh(file)
-        since = list(map(attrgetter("id"), file.rows))
+        since = [row.id for row in file.rows]
         new = np.isin(since, [*self.pulled.added, *self.pulled.changed])
         return {
             "aspect": self.aspect,
@@ -186,8 +185,10 @@ class Judging:
         self, joined: Judged, fresh: npt.NDArray[np.bool_]
     ) -> list[dict[str, Any]]:
         """Return the rows where judge and people differ most, in shares of the scale."""
-        aspect, scale = str(self.aspect), self.judge.scale
-        people, scores = joined.human[aspect], joined.judges[self.name][aspect]
+        aspect = str(self.aspect)
+        scale = self.judge.scale
+        people = joined.human[aspect]
+        scores = joined.judges[self.name][aspect]
         low, high = joined.scales.get(aspect, (0.0, 1.0))
         gaps = np.abs(
             (people - low) / (high - low)
@@ -207,10 +208,8 @@ class Judging:
 
     def _read(self, rated: list[Record]) -> Outputs:
         """Return the rows; if only the judge knows which of two words is the better one, with its order."""
-        file, decision = (
-            read_outputs(rated, categories=self.orders),
-            self.judge.outcome.decision,
-        )
+        file = read_outputs(rated, categories=self.orders)
+        decision = self.judge.outcome.decision
         marks = file.columns.marks.get(str(self.aspect), Marks())
         names = decision.names if decision is not None else ()
         same = {folded(name) for name in names} == {
@@ -220,7 +219,8 @@ class Judging:
 
     def _agreement(self, joined: Judged, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Return the agreement on some rows: the first coefficient for the feedback, with an interval if possible."""
-        aspect, count = str(self.aspect), int(rows.sum())
+        aspect = str(self.aspect)
+        count = int(rows.sum())
         none = {
             "n": count,
             "coefficient": None,

@@ -99,7 +99,8 @@ class Pulled:
         self.gone = [self.rows.pop(name) for name in self.withdrawn]
 
     def _take(self, name: str, queue: Any) -> None:
-        old, feedback = self.rows.get(name), _feedback(self.heads[name])
+        old = self.rows.get(name)
+        feedback = _feedback(self.heads[name])
         if old is None:
             whole = self.heads[name]
             if as_text(whole.get("output")) is None and not without_output(whole):

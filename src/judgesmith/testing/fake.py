@@ -262,7 +262,8 @@ def make_rows(
     """
     rows: list[Row] = []
     for n in range(documents * per_document):
-        document, system = f"d{n // per_document:03d}", f"s{n % per_document}"
+        document = f"d{n // per_document:03d}"
+        system = f"s{n % per_document}"
         source = f"Notice {document}: the hall is closed."
         output = f"Summary r{n:03d} of the notice" + f" ag{n:03d}" * (n % 7) + "."
         scores = {"overall": score(n)}

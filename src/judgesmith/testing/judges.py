@@ -61,13 +61,17 @@ def shortest(grammar: str) -> str:
 
     def alternatives(tokens: list[Any]) -> str:
         """The text of the first alternative, up to the closing bracket; the tokens are used up."""
-        text, last, chosen = "", "", None
+        text = ""
+        last = ""
+        chosen = None
         while tokens:
             literal, chars, name, count, sign = tokens.pop(0)
             if sign == ")":
                 break
             if sign == "|":
-                chosen, text, last = text + last if chosen is None else chosen, "", ""
+                chosen = text + last if chosen is None else chosen
+                text = ""
+                last = ""
             elif sign in ("?", "*"):
                 last = ""
             elif count is not None:

@@ -105,7 +105,8 @@ class OptimizerContract:
     def test_the_record_is_whole_holds_no_leak_and_is_the_same_again(
         self, model: FakeModel, labels: Labels, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        human, documents = truth(labels), {row.id: row.doc_id for row in labels.rows}
+        human = truth(labels)
+        documents = {row.id: row.doc_id for row in labels.rows}
         model.answer = judging(
             lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2
         )
@@ -167,7 +168,8 @@ class OptimizerContract:
     def test_a_validation_set_is_disjoint_measured_and_never_shown(
         self, model: FakeModel, labels: Labels
     ) -> None:
-        train, val = labels.subset(range(20)), labels.subset(range(20, 40))
+        train = labels.subset(range(20))
+        val = labels.subset(range(20, 40))
         with pytest.raises(LeakError, match="group 'd004'"):
             run(
                 self.new(),

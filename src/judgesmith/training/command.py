@@ -127,11 +127,10 @@ def _show(report: DistillReport, output: Path) -> None:
         "On the held-out rows",
     )
     for one in report.contenders:
-        agreement, gap = one.agreement, one.against
-        by, lead = (
-            agreement.objective,
-            (Cell(gap.value, gap.low, gap.high), gap.p) if gap else ("", ""),
-        )
+        agreement = one.agreement
+        gap = one.against
+        by = agreement.objective
+        lead = (Cell(gap.value, gap.low, gap.high), gap.p) if gap else ("", "")
         q = Cell(agreement.q, agreement.low, agreement.high)
         table.add(
             one.name,

@@ -43,7 +43,8 @@ from judgesmith.training.loop import TrainOptions
 from judgesmith.training.synthetic import SyntheticRow
 
 #: Characters of a token, and tokens of a prompt beside the row's own.
-_CHARACTERS, _PROMPT = 4.0, 170
+_CHARACTERS = 4.0
+_PROMPT = 170
 
 
 class RunOptions(JudgeInWords, TrainOptions):
@@ -105,9 +106,11 @@ class DistillRun:
         return split_of(train, share, self.request.seed)
 
     def _read(self, path: Path, like: Labels | None = None) -> Labels:
-        aspect, scale = self.request.aspect, self.request.scale
+        aspect = self.request.aspect
+        scale = self.request.scale
         if like is not None:
-            aspect, scale = aspect or like.aspect, scale or like.scale
+            aspect = aspect or like.aspect
+            scale = scale or like.scale
         scale = scale or benchmark_scale(str(path), aspect)
         return read_labels(
             rows_file(str(path)),
@@ -123,7 +126,8 @@ class DistillRun:
         Raises:
             OptionError: If it cannot be built.
         """
-        aspect, library_aspect = self.split.train.aspect, self.request.library_aspect
+        aspect = self.split.train.aspect
+        library_aspect = self.request.library_aspect
         method = method_in_words(
             Distilled.kind, {}, self.options, aspect, library_aspect
         )
@@ -141,21 +145,18 @@ class DistillRun:
 
     def plan(self) -> dict[str, Any]:
         """Return the estimated cost of training, without a model."""
-        split, options, extra = (
-            self.split,
-            self.options,
-            [row for _, row in self.examples],
-        )
+        split = self.split
+        options = self.options
+        extra = [row for _, row in self.examples]
         rows = [*split.train.rows, *extra]
         tokens = (
             int(np.mean([len(r.source) + len(r.output) for r in rows]) / _CHARACTERS)
             + _PROMPT
         )
-        human = (
-            0.0
-            if options.target == "annotation"
-            else len(split.train) * (1 - options.stop_share)
-        )
+        if options.target == "annotation":
+            human = 0.0
+        else:
+            human = len(split.train) * (1 - options.stop_share)
         steps = int(np.ceil((human + len(extra)) / options.batch)) * options.epochs
         return {
             "labels": len(split.train) + len(split.heldout),
@@ -188,11 +189,10 @@ class DistillRun:
         if self.request.overwrite:
             (self.folder / CHECKPOINT).unlink(missing_ok=True)
         lm = open_model(self.request.base)
-        teacher = (
-            None
-            if self.request.teacher is None
-            else open_judge(self.request.teacher, None)
-        )
+        if self.request.teacher is None:
+            teacher = None
+        else:
+            teacher = open_judge(self.request.teacher, None)
         options = TrainOptions(
             **{name: getattr(self.options, name) for name in TrainOptions.model_fields}
         )

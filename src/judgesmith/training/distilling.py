@@ -223,14 +223,17 @@ class Distillation:
 
         Nothing of a held-out document, and nothing of those that it stops by, is trained on.
         """
-        train, notes = self.split.train, []
-        training, stopping = train, None
+        train = self.split.train
+        notes = []
+        training = train
+        stopping = None
         if self.options.stop_share:
             try:
                 parts = holdout_split(
                     train, share=self.options.stop_share, seed=self.seed
                 )
-                training, stopping = parts.train, parts.heldout
+                training = parts.train
+                stopping = parts.heldout
             except LabelsError as error:
                 notes.append(f"no rows to stop by ({error}); the last epoch is taken")
         if stopping is not None and (
@@ -239,7 +242,8 @@ class Distillation:
             notes.append(
                 f"{len(stopping)} rows are too few to stop by; all are trained on, the last epoch is taken"
             )
-            training, stopping = train, None
+            training = train
+            stopping = None
         scale = Scale(*train.scale)
         result = [
             Learnt(row, scale.to_percent(s))
@@ -291,7 +295,9 @@ class Distillation:
         return result
 
     def _example(self, student: Student, row: Learnt) -> Example:
-        method, aspect, written = self.method, "", ""
+        method = self.method
+        aspect = ""
+        written = ""
         if row.example is not None:
             aspect = row.example.aspect
             if aspect != method.options.aspect:
@@ -305,9 +311,10 @@ class Distillation:
             if method.options.answer == "annotation":
                 written = error_text([e.model_dump() for e in row.example.errors])
         prompt = student.tokens(method.messages(guarded(row.item)[0]), written)
-        weight = (
-            self.options.human_weight if row.example is None and self.synthetic else 1.0
-        )
+        if row.example is None and self.synthetic:
+            weight = self.options.human_weight
+        else:
+            weight = 1.0
         # Rows are compared within a document and an aspect.
         document = f"{row.row.doc_id}|{aspect}"
         return Example(
@@ -405,7 +412,8 @@ class Distillation:
         ]
         if self.teacher is not None:
             judges.append(("teacher", self.teacher))
-        held, by = examples_of(self.split.heldout), Q(self.level)
+        held = examples_of(self.split.heldout)
+        by = Q(self.level)
         scored = [(name, *self._scored(name, judge, held)) for name, judge in judges]
         counted = surface_percents(examples_of(self.split.train), held)
         student = scored[0][1].percents
@@ -456,8 +464,10 @@ class Distillation:
         return scored, calls / len(held), (time.monotonic() - started) / len(held)
 
     def _provenance(self, report: DistillReport, judge: Judge) -> dict[str, Any]:
-        train, held = self.split.train, self.split.heldout
-        student, zero = report.contenders[0], report.contenders[1]
+        train = self.split.train
+        held = self.split.heldout
+        student = report.contenders[0]
+        zero = report.contenders[1]
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {
@@ -486,7 +496,8 @@ class Distillation:
 
 def _worth(contenders: Sequence[Contender]) -> list[str]:
     """Return reasons against the student, in sentences."""
-    student, lines = contenders[0].agreement, []
+    student = contenders[0].agreement
+    lines = []
     if student.high < 0:
         lines.append(
             "the interval of the student's agreement lies below 0: it runs against people; do not use it"

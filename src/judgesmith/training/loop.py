@@ -175,13 +175,13 @@ class Training:
     ) -> None:
         torch, _ = training_modules()
         self._torch = torch
-        self.student, self.examples, self.options = student, examples, options
-        self.seed, self.checkpoint, self._judged, self._progress = (
-            seed,
-            checkpoint,
-            judged,
-            progress,
-        )
+        self.student = student
+        self.examples = examples
+        self.options = options
+        self.seed = seed
+        self.checkpoint = checkpoint
+        self._judged = judged
+        self._progress = progress
         self._parameters = student.parameters()
         self._optimizer = torch.optim.AdamW(
             list(self._parameters.values()),
@@ -244,14 +244,17 @@ class Training:
         ]
 
     def _step(self, batch: Sequence[Example]) -> float:
-        torch, student, options = self._torch, self.student, self.options
+        torch = self._torch
+        student = self.student
+        options = self.options
         # Dropout is the same after a restart.
         torch.manual_seed(self.seed * 1_000_003 + self.done.step)
         student.model.train()
         for group in self._optimizer.param_groups:
             group["lr"] = options.learning_rate * self._rate()
         self._optimizer.zero_grad(set_to_none=True)
-        total, loss_sum = sum(example.weight for example in batch), 0.0
+        total = sum(example.weight for example in batch)
+        loss_sum = 0.0
         pull = self._ranking(batch)
         for part in portions(
             [len(example.prompt) for example in batch], options.tokens_at_once
@@ -268,7 +271,8 @@ class Training:
 
         pull: slope from pairs in each row's expected digit.
         """
-        torch, options = self._torch, self.options
+        torch = self._torch
+        options = self.options
         digits, opening, annotation = self.student.log_answers(
             [row.prompt for row in rows], [row.annotation_tokens for row in rows]
         )
@@ -355,11 +359,9 @@ class Training:
 
     def _progress_text(self) -> str:
         loss = f"loss {self.done.losses[-1]:.3f}"
-        return (
-            loss
-            if not self.done.epochs or math.isnan(q := self.done.epochs[-1].q)
-            else f"{loss}, Q {q:.2f}"
-        )
+        if not self.done.epochs or math.isnan(q := self.done.epochs[-1].q):
+            return loss
+        return f"{loss}, Q {q:.2f}"
 
     # -- checkpoints
 

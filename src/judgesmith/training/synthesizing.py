@@ -273,7 +273,9 @@ class Synthesis:
         watch.stage("annotating", len(candidates))
         self.folder.mkdir(parents=True, exist_ok=True)
         verdicts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-        calls, spent, paid = 0, 0, 0.0
+        calls = 0
+        spent = 0
+        paid = 0.0
         for aspect, judges in self.by_aspect.items():
             rows = [c.row for c in candidates if aspect in c.aspects]
             for judge in judges:
@@ -345,20 +347,21 @@ class Synthesis:
         )
         read_synthetic(self.output)
         apart = self.inputs[1]
-        notes = (
-            []
-            if not apart
-            else [
+        if not apart:
+            notes = []
+        else:
+            notes = [
                 f"{apart} rows share documents or texts with rows held apart and were not used"
             ]
-        )
         return Synthesized(len(finished), len(candidates), left, calls, tuple(notes))
 
     def _example(
         self, candidate: Candidate, aspect: str, verdicts: Sequence[dict[str, Any]]
     ) -> SyntheticRow | str:
         """Return the example, or why it is none."""
-        percents, errors, explanation = [], [], ""
+        percents = []
+        errors = []
+        explanation = ""
         for verdict in verdicts:
             if not verdict["failure"] and verdict["percent"] is not None:
                 percents.append(verdict["percent"])
@@ -418,11 +421,9 @@ class Synthesis:
 
     def _answer(self, percent: float, errors: Sequence[Mapping[str, Any]]) -> str:
         score = f"Score: {whole(DIGITS.from_percent(percent) if self.options.answer == 'digit' else percent)}"
-        return (
-            f"{error_text(errors)}\n\n{score}"
-            if self.options.answer == "annotation"
-            else score
-        )
+        if self.options.answer == "annotation":
+            return f"{error_text(errors)}\n\n{score}"
+        return score
 
 
 def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:

@@ -115,11 +115,10 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
         except ValueError as error:
             problems.append(f"{path.name}, line {number}: {_first(error)}")
     if problems:
-        more = (
-            f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)"
-            if len(problems) > _PROBLEMS_SHOWN
-            else ""
-        )
+        if len(problems) > _PROBLEMS_SHOWN:
+            more = f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)"
+        else:
+            more = ""
         shown = problems[:_PROBLEMS_SHOWN]
         shown[-1] += (
             f"{more}; correct or remove such lines, or write the file again with `judgesmith synthesize`"

@@ -64,7 +64,9 @@ def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
     """Yield the speaker of each message, and its turns, at least one. A result has its call's name and number."""
     called: dict[str, Turn] = {}
     for message in messages:
-        speaker, turns, calls = _speaker(message), list[Turn](), 0
+        speaker = _speaker(message)
+        turns = list[Turn]()
+        calls = 0
         words: list[
             str
         ] = []  # of one after another, put together once: a message may have many parts
@@ -98,11 +100,9 @@ def _end(turns: list[Turn], words: list[str]) -> None:
 
 def spoken(turns: Sequence[Turn]) -> str:
     """Return the words of one message; with calls of tools, the whole message as text."""
-    return (
-        turns[0].text
-        if len(turns) == 1 and turns[0].kind != "call"
-        else "\n".join(map(str, turns))
-    )
+    if len(turns) == 1 and turns[0].kind != "call":
+        return turns[0].text
+    return "\n".join(map(str, turns))
 
 
 def first(value: Message, keys: Sequence[str]) -> Any:
@@ -241,16 +241,16 @@ def _words(content: Any) -> str:
 def _text(part: Any) -> str:
     if not isinstance(part, Mapping):
         return _words(part) if isinstance(part, str) else _json(part)
-    text = (
-        None
-        if _type(part) in _THOUGHTS
-        else first(part, ("text", "content", "refusal"))
-    )
+    if _type(part) in _THOUGHTS:
+        text = None
+    else:
+        text = first(part, ("text", "content", "refusal"))
     if isinstance(text, str):
         return text
-    return (
-        f"[{_type(part)}]" if _type(part) else _json(part)
-    )  # an image, say, is only named
+    # an image, say, is only named
+    if _type(part):
+        return f"[{_type(part)}]"
+    return _json(part)
 
 
 def _json(value: Any) -> str:
@@ -262,11 +262,9 @@ def _json(value: Any) -> str:
         RecursionError,
     ):  # keys that JSON has not, or nested without end
         text = ""
-    return (
-        text
-        if text and _within(value, DEEPEST)
-        else f"[{type(value).__name__} that is no JSON]"
-    )
+    if text and _within(value, DEEPEST):
+        return text
+    return f"[{type(value).__name__} that is no JSON]"
 
 
 def _within(value: Any, depth: int) -> bool:

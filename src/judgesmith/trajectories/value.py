@@ -42,7 +42,9 @@ _ERROR = re.compile(
     r"[\s{\[\"'(]*(?:\w*error\b|\w*exception\b|traceback)", re.IGNORECASE
 )
 #: Characters of a result or of arguments that are shown, of a whole trajectory, and of a result where that is longer.
-LONGEST, BUDGET, SHORTEST = 2000, 10_000, 200
+LONGEST = 2000
+BUDGET = 10_000
+SHORTEST = 200
 _GONE = "characters left out …]"
 
 
@@ -80,9 +82,9 @@ class Turn:
 
     def within(self, most: int) -> Turn:
         """Return the turn with arguments or a result of about `most` characters; words are never cut."""
-        return (
-            self if self.kind == "speech" else replace(self, text=cut(self.text, most))
-        )
+        if self.kind == "speech":
+            return self
+        return replace(self, text=cut(self.text, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ class Trajectory:
     @property
     def answers(self) -> dict[int, int]:
         """The place of a call, from 0, and that of its result, which has the call's name and number."""
-        answers, waiting = dict[int, int](), dict[tuple[str, str], int]()
+        answers = dict[int, int]()
+        waiting = dict[tuple[str, str], int]()
         for place, turn in enumerate(self.turns):
             if turn.kind == "call":
                 waiting[turn.name, turn.number] = place
@@ -183,7 +186,8 @@ class Trajectory:
             before = [turn for turn in self.turns if turn.speaker != "Assistant"]
             own = [turn for turn in self.turns if turn.speaker == "Assistant"]
         else:
-            before, own = list(self.turns[:place]), [self.turns[place]]
+            before = list(self.turns[:place])
+            own = [self.turns[place]]
         sides = []
         for turn in own:
             spoken = turn.kind == "speech"
@@ -236,11 +240,9 @@ def starts(text: str) -> list[tuple[int, int, Turn]]:
     """Return the start of each turn of a trajectory's text, and of its words; [] for any other text."""
     turns = Trajectory.read(text).turns
     places = [match.span() for match in re.finditer(f"(?m)^{_HEAD.pattern}", text)]
-    return (
-        [(*place, turn) for place, turn in zip(places, turns, strict=True)]
-        if len(places) == len(turns)
-        else []
-    )
+    if len(places) == len(turns):
+        return [(*place, turn) for place, turn in zip(places, turns, strict=True)]
+    return []
 
 
 def cut(text: str, most: int) -> str:

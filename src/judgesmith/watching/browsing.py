@@ -34,7 +34,8 @@ def render(contents: Browsed, target: Path | None = None) -> str:
     live = target is None
     base = Path()
     if target is not None:
-        folder, parent = contents.folder.resolve(), target.resolve().parent
+        folder = contents.folder.resolve()
+        parent = target.resolve().parent
         base = Path(os.path.relpath(folder, parent))
 
     def link(page: str | None) -> str:
@@ -218,7 +219,8 @@ def _watched(contents: Browsed) -> Table:
     table = Table(["history", "judge", "state", "last run", *numbers])
     marks = {one.mark for one in contents.judges}
     for one in contents.watched:
-        last, a = one.last, one.last.agreement
+        last = one.last
+        a = one.last.agreement
         scored = f"{sum(score is not None for score in last.scores)} of {len(last.ids)}"
         agreed = Cell(a.value, a.low, a.high) if a else None
         state = f"alarm: {'; '.join(last.alarms)}" if last.alarms else one.state
@@ -287,7 +289,8 @@ def _labels(contents: Browsed, to: Callable[..., str]) -> Table:
         if isinstance(origin, str):
             by_origin.setdefault(origin, []).append(judge.path)
     for one in contents.labels:
-        counts, rated = dict.fromkeys(one.people, 0), 0
+        counts = dict.fromkeys(one.people, 0)
+        rated = 0
         for *_, ratings in one.rows:
             rated += bool(ratings)
             for name in ratings:
@@ -345,11 +348,11 @@ def _study(one: StudyFolder, link: Callable[[str | None], str]) -> list[Any]:
     )
     for title, (q, cells, calls) in best_first:
         table.add(title, q, cells, calls)
-    page = (
-        Markup('<p><a href="{}">page</a></p>').format(link(one.page))
-        if link(one.page)
-        else ""
-    )
+    page: str
+    if link(one.page):
+        page = Markup('<p><a href="{}">page</a></p>').format(link(one.page))
+    else:
+        page = ""
     failed = f"{one.failed} cell{'s'[: one.failed != 1]} failed." if one.failed else ""
     return [table, page, failed]
 

@@ -52,7 +52,8 @@ def rank_p(runs: Matrix, alternative: Alternative, newest: int = 1) -> float:
     ):
         spread = np.convolve(spread, _power(_sums(row, newest), int(times)))
     total = int(ranks[count - newest :].sum())
-    upper, lower = float(spread[total:].sum()), float(spread[: total + 1].sum())
+    upper = float(spread[total:].sum())
+    lower = float(spread[: total + 1].sum())
     return min(1.0, upper if alternative == "greater" else 2 * min(upper, lower))
 
 
@@ -62,7 +63,8 @@ def _power(spread: Vector, times: int) -> Vector:
     while times:
         if times % 2:
             power = np.convolve(power, spread)
-        spread, times = np.convolve(spread, spread) if times > 1 else spread, times // 2
+        spread = np.convolve(spread, spread) if times > 1 else spread
+        times = times // 2
     return power
 
 

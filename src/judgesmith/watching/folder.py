@@ -30,7 +30,8 @@ from judgesmith.watching import history
 from judgesmith.watching.judges import JudgeDiff, compare_judges
 
 #: Files that are looked at, and characters of one that are read to tell its kind.
-MOST_FILES, PEEKED = 20_000, 65_536
+MOST_FILES = 20_000
+PEEKED = 65_536
 #: Pairs of judges whose differences are shown.
 MOST_DIFFS = 30
 #: How a history of `judgesmith watch` begins.
@@ -192,10 +193,8 @@ def browse(folder: Path) -> Browsed:
         raise OptionError(
             f"{folder} is not a folder; name one with saved judges, watch histories, scored files or studies"
         )
-    contents, files = (
-        Browsed(folder),
-        list(itertools.islice(files_in(folder), MOST_FILES + 1)),
-    )
+    contents = Browsed(folder)
+    files = list(itertools.islice(files_in(folder), MOST_FILES + 1))
     if len(files) > MOST_FILES:
         contents.notes.append(f"only the first {MOST_FILES:,} files were looked at")
     for take in (_take, _take_labels):  # which files hold labels is said by the judges
@@ -288,9 +287,10 @@ def _store(path: Path, name: str) -> LabelFile | None:
         ).fetchall()
         ratings: dict[str, dict[str, Any]] = {}
         for unit, rater, action, body in db.execute(_STANDING):
-            ratings.setdefault(unit, {})[rater] = (
-                "skipped" if action == "skip" else _answer(json.loads(body))
-            )
+            if action == "skip":
+                ratings.setdefault(unit, {})[rater] = "skipped"
+            else:
+                ratings.setdefault(unit, {})[rater] = _answer(json.loads(body))
         (task,) = db.execute(
             "SELECT value FROM meta WHERE name = 'task'"
         ).fetchone() or ("{}",)
@@ -335,15 +335,15 @@ def _scored_csv(start: str) -> bool:
 def _scored(data: Scored, path: Path, name: str) -> ScoredFile:
     side = data.sides[0]
     both = ~(np.isnan(side.score) | np.isnan(side.human))
-    x, y = side.score[both], side.human[both]
+    x = side.score[both]
+    y = side.human[both]
     varies = len(x) > 3 and np.ptp(x) > 0 and np.ptp(y) > 0
     spearman = float(scipy.stats.spearmanr(x, y).statistic) if varies else math.nan
     judges = tuple(dict.fromkeys(row.judge for row in data.rows if row.judge))
-    page = (
-        Path(name).with_suffix(".html").as_posix()
-        if path.with_suffix(".html").exists()
-        else None
-    )
+    if path.with_suffix(".html").exists():
+        page = Path(name).with_suffix(".html").as_posix()
+    else:
+        page = None
     return ScoredFile(name, page, judges, summarise(data), spearman, int(both.sum()))
 
 

@@ -50,7 +50,8 @@ def compare_judges(a: Artifact, b: Artifact) -> JudgeDiff:
     Raises:
         ArtifactError: If the parts of a file do not fit together.
     """
-    one, other = Version.of(a), Version.of(b)
+    one = Version.of(a)
+    other = Version.of(b)
     marks = other.parts()
     parts = tuple(name for name, mark in one.parts().items() if marks[name] != mark)
     changes = (

@@ -39,7 +39,8 @@ from judgesmith.watching.folder import (
 from judgesmith.watching.judges import compare_judges, shown
 
 #: Rows of one look.
-PAGE, MOST = 25, 200
+PAGE = 25
+MOST = 200
 FILES = {
     "/": ("live.html", "text/html"),
     "/page.js": ("live.js", "text/javascript"),
@@ -97,7 +98,8 @@ class Live:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._mark = folder, ""
+        self.folder = folder
+        self._mark = ""
         self.contents = self._look()
 
     def mark(self) -> str:
@@ -146,30 +148,25 @@ class Live:
     def _rows(self, parameters: Mapping[str, str]) -> str:
         """Return rows of a scored file: one by its id, or a page of them by order and filter."""
         path = self._of(self.contents.scored, parameters.get("file")).path
-        data, only, order = (
-            scored_rows(self.folder / path),
-            parameters.get("only", ""),
-            parameters.get("order", ""),
-        )
-        side, matching = (
-            data.sides[0],
-            {name: [*map(bool, keep(data))] for name, (_, keep) in FILTERS.items()},
-        )
+        data = scored_rows(self.folder / path)
+        only = parameters.get("only", "")
+        order = parameters.get("order", "")
+        side = data.sides[0]
+        matching = {
+            name: [*map(bool, keep(data))] for name, (_, keep) in FILTERS.items()
+        }
         keys = {
             "low": side.score,
             "high": -side.score,
             "apart": -np.nan_to_num(side.gap, nan=-1.0),
         }
-        places = (
-            np.argsort(keys[order], kind="stable").tolist()
-            if order in keys
-            else list(range(len(data.rows)))
-        )
-        here, identity, begin = (
-            matching.get(only) or [False] * len(places),
-            parameters.get("id"),
-            parameters.get("start", "")[:9],
-        )
+        if order in keys:
+            places = np.argsort(keys[order], kind="stable").tolist()
+        else:
+            places = list(range(len(data.rows)))
+        here = matching.get(only) or [False] * len(places)
+        identity = parameters.get("id")
+        begin = parameters.get("start", "")[:9]
         places = [
             i for i in places if here[i] and identity in (None, data.rows[i].row.id)
         ]
@@ -190,11 +187,10 @@ class Live:
             for step, name in ((-PAGE, "Previous"), (PAGE, "Next"))
             if 0 <= start + step < len(places)
         }
-        ends = (
-            f"{start + 1} to {start + len(markup)} of {len(places)}"
-            if markup
-            else "none"
-        )
+        if markup:
+            ends = f"{start + 1} to {start + len(markup)} of {len(places)}"
+        else:
+            ends = "none"
         parts = [
             _choices(
                 "Rows",
@@ -218,7 +214,9 @@ class Live:
     def _labels(self, parameters: Mapping[str, str]) -> str:
         """Return labelled rows; with a judge, whether it was compiled from them."""
         one = self._of(self.contents.labels, parameters.get("file"))
-        judge, seen, crossed = None, Seen(), False
+        judge = None
+        seen = Seen()
+        crossed = False
         if parameters.get("judge"):
             judge = self._of(self.contents.judges, parameters["judge"])
             seen = Seen(judge.data.get("provenance") or {})
@@ -292,7 +290,8 @@ class Live:
         if a.mark == b.mark:
             yield ""
             return
-        one, other = self._verdicts(a), self._verdicts(b)
+        one = self._verdicts(a)
+        other = self._verdicts(b)
         ids = list(filter(other.__contains__, one))
         if not ids:
             yield "No row of a scored file in this folder was judged by both."
@@ -359,11 +358,10 @@ def application(live: Live, token: str, port: int) -> private.App:
     from starlette.routing import Route
 
     def file(name: str, kind: str) -> Callable[[Request], Response]:
-        text = (
-            files(__package__).joinpath(name).read_text(encoding="utf-8")
-            if name
-            else stylesheet()
-        )
+        if name:
+            text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+        else:
+            text = stylesheet()
         return lambda _: Response(text, media_type=kind)
 
     def view(request: Request) -> Response:
@@ -394,7 +392,8 @@ def serve(folder: Path, port: int, started: Callable[[str], None]) -> None:
         MissingExtraError: If the server's packages are not installed.
     """
     private.require_server()
-    live, token = Live(folder), secrets.token_urlsafe(24)
+    live = Live(folder)
+    token = secrets.token_urlsafe(24)
     listening = private.listening(port)
     private.serve(
         application(live, token, listening.getsockname()[1]), listening, token, started

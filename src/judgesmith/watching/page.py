@@ -24,7 +24,8 @@ MOST_MOVED = 20
 
 def render(look: Look, judge: str) -> str:
     """Return the page. judge: what to call it."""
-    run, runs = look.run, look.runs[-MOST_RUNS:]
+    run = look.run
+    runs = look.runs[-MOST_RUNS:]
     threshold = _threshold(run)
     text = (
         f"A test alarms at p ≤ {threshold}, so that the chance of any false alarm in {look.options.looks} runs is at "
@@ -126,7 +127,8 @@ def _moved(look: Look) -> Table:
     ]
     if run.baseline or not base:
         return moved
-    table, now = np.array(base), run.values()
+    table = np.array(base)
+    now = run.values()
     present = ~np.isnan(table).all(axis=0)
     before = np.full(len(now), np.nan)
     before[present] = np.nanmean(table[:, present], axis=0)
@@ -183,7 +185,8 @@ def _chart(
 
     def draw(axis: Any) -> None:
         bars(axis, [(place, low, high) for place, low, _, high in points], JUDGE)
-        places, values = [point[0] for point in points], [point[2] for point in points]
+        places = [point[0] for point in points]
+        values = [point[2] for point in points]
         axis.plot(places, values, color=JUDGE, marker="o", markersize=3, linewidth=1)
         if zero:
             axis.axhline(0, color=INK, linewidth=0.5)

@@ -83,7 +83,8 @@ class Sentinels:
             OptionError: If human ratings answer another question than the judge's labels.
             LabelsError: If rows have equal ids or lack the aspect, if there are none, or if ratings cannot be read.
         """
-        origin, rows = file.origin, file.rows
+        origin = file.origin
+        rows = file.rows
         if not rows:
             raise LabelsError(f"{origin}: no rows in the file; name one with rows")
         places(origin, rows)
@@ -174,7 +175,8 @@ def look(
         ModelError: If the model cannot be used.
         OutageError: If it stops responding.
     """
-    mark, rows = fingerprint(judge), sentinels.mark
+    mark = fingerprint(judge)
+    rows = sentinels.mark
     if judge.lm.connection.cache:
         raise OptionError(
             "connection: cached answers never change; watch a judge whose connection has cache=False"
@@ -182,11 +184,10 @@ def look(
     with alone(history):
         runs = read(history)
         here = [] if restart else epoch(runs, mark, rows)
-        notes = (
-            _why_restart(runs[-1], mark, rows)
-            if runs and not here and not restart
-            else []
-        )
+        if runs and not here and not restart:
+            notes = _why_restart(runs[-1], mark, rows)
+        else:
+            notes = []
         missing = options.baseline - len(here)
         passes = max(1, missing)
         for number in range(passes):
@@ -200,7 +201,8 @@ def look(
             if missing <= 0:
                 scored = compared(scored, here, options)
             append(history, scored)
-            here, runs = [*here, scored], [*runs, scored]
+            here = [*here, scored]
+            runs = [*runs, scored]
     fewest = _fewest_rows(options)
     if len(sentinels.rows) < fewest:
         few = f"{len(sentinels.rows)} sentinel rows are too few for an alarm, even if all of them change; give at least"
@@ -218,18 +220,19 @@ def _fewest_rows(options: WatchOptions) -> int:
 
 
 def _why_restart(last: Run, mark: str, rows: str) -> list[str]:
-    changed = (
-        f"another judge ({last.judge} before)"
-        if last.judge != mark
-        else "other sentinel rows"
-    )
+    if last.judge != mark:
+        changed = f"another judge ({last.judge} before)"
+    else:
+        changed = "other sentinel rows"
     return [
         f"{changed}: a new baseline begins, and nothing is compared with what was before"
     ]
 
 
 def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -> Run:
-    scores, words, failures = list[float](), list[float](), dict[str, str]()
+    scores = list[float]()
+    words = list[float]()
+    failures = dict[str, str]()
     verdicts = judge.score_many(map(Item.of, sentinels.rows), progress=False)
     for row, verdict in zip(sentinels.rows, verdicts, strict=True):
         scores.append(verdict.score)
@@ -285,7 +288,8 @@ def repeats(runs: Sequence[Run]) -> dict[str, Any] | None:
         return None
     scores = np.stack([run.values() for run in runs])
     complete = ~np.isnan(scores).any(axis=0)
-    ids, whole = np.array(runs[0].ids, dtype=object)[complete], scores[:, complete]
+    ids = np.array(runs[0].ids, dtype=object)[complete]
+    whole = scores[:, complete]
     spread = np.ptp(whole, axis=0)
     rows = [i for i in np.argsort(-spread, kind="stable")[:5] if spread[i] > 0]
     worst = [
@@ -318,7 +322,8 @@ def findings_table(findings: Sequence[TestedChange]) -> Table:
 
 def summary(outcome: Look) -> str:
     """Return the newest run in one line."""
-    run, options = outcome.run, outcome.options
+    run = outcome.run
+    options = outcome.options
     text = f"{len(run.ids)} sentinel rows, {run.scores.count(None)} without a score"
     a = run.agreement
     if a is not None and a.value is not None:

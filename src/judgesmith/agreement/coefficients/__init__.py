@@ -88,7 +88,8 @@ class Correlation(Coefficient):
             rows: Both sides, `resampling.WeightedRows`.
             drawn: How often each row was drawn, `resampling.Drawn`.
         """
-        x, y = rows.x.raw, rows.y.raw
+        x = rows.x.raw
+        y = rows.y.raw
         written = ((np.repeat(x, t), np.repeat(y, t)) for t in _times(drawn.w))
         return np.array([self.of(one[None], other[None])[0] for one, other in written])
 
@@ -101,7 +102,8 @@ class Correlation(Coefficient):
         """
         values = []
         for times in _times(drawn.w):
-            x, y = np.repeat(rows.x.raw, times), np.repeat(rows.y.raw, times)
+            x = np.repeat(rows.x.raw, times)
+            y = np.repeat(rows.y.raw, times)
             values.append(self.within(x, y, np.repeat(rows.sys, times)))
         return np.array(values)
 

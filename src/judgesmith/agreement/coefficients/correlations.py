@@ -48,8 +48,10 @@ class Pearson(Correlation):
 
     def weighted(self, rows: WeightedRows, drawn: Drawn) -> Vector:
         """Return r of resampled rows."""
-        w, total = drawn.w, drawn.total
-        x, y = rows.x.centred(w, total), rows.y.centred(w, total)
+        w = drawn.w
+        total = drawn.total
+        x = rows.x.centred(w, total)
+        y = rows.y.centred(w, total)
         wx = w * x
         covariance = np.einsum("ij,ij->i", wx, y)
         variance = np.einsum("ij,ij->i", wx, x)
@@ -123,7 +125,10 @@ class Kendall(Correlation):
 
     def weighted(self, rows: WeightedRows, drawn: Drawn) -> Vector:
         """Return tau-b of resampled rows; above 3,000 rows by a call of scipy for each resample."""
-        w, total, gx, gy = drawn.w, drawn.total, drawn.gx, drawn.gy
+        w = drawn.w
+        total = drawn.total
+        gx = drawn.gx
+        gy = drawn.gy
         x_untied = total**2 - np.einsum("ij,ij->i", gx, gx)
         y_untied = total**2 - np.einsum("ij,ij->i", gy, gy)
         pairs = np.sqrt(x_untied * y_untied)
@@ -133,7 +138,9 @@ class Kendall(Correlation):
         return np.asarray(found / pairs)
 
     def _each(self, rows: WeightedRows, w: Vector) -> Vector:
-        x, y, times = rows.x.code, rows.y.code, w.astype(np.intp)
+        x = rows.x.code
+        y = rows.y.code
+        times = w.astype(np.intp)
         return np.array(
             [
                 scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic
@@ -155,7 +162,8 @@ class CorrelationsSum(Sum):
     aliases = ("sum",)
     title = "Q"
     about = "Sum of pearson, spearman and kendall, failed rows imputed."
-    low, high = -3.0, 3.0
+    low = -3.0
+    high = 3.0
     parts = ("pearson", "spearman", "kendall")
 
 
@@ -201,8 +209,10 @@ def _kendall_rows(x: Vector, y: Vector) -> Vector:
     value = np.empty(k)
     step = max(1, _CELLS // (n * n))
     for start in range(0, k, step):
-        a, b = x[start : start + step], y[start : start + step]
-        sa, sb = _signs(a), _signs(b)
+        a = x[start : start + step]
+        b = y[start : start + step]
+        sa = _signs(a)
+        sb = _signs(b)
         surplus = np.einsum(
             "kij,kij->k", sa, sb, dtype=np.float64
         )  # 2 (concordant - discordant)
@@ -212,7 +222,8 @@ def _kendall_rows(x: Vector, y: Vector) -> Vector:
 
 
 def _kendall_pairs(x: Vector, y: Vector) -> float:
-    a, b = x[:, None] > x, y[:, None] > y
+    a = x[:, None] > x
+    b = y[:, None] > y
     surplus = np.count_nonzero(a & b) - np.count_nonzero(a & b.T)
     return float(surplus / np.sqrt(np.count_nonzero(a) * np.count_nonzero(b)))
 
@@ -222,7 +233,8 @@ def _kendall_sorted(x: Vector, y: Vector) -> float:
 
 
 def _signs(x: Vector) -> npt.NDArray[np.int8]:
-    a, b = x[:, :, None], x[:, None, :]
+    a = x[:, :, None]
+    b = x[:, None, :]
     return (a > b).astype(np.int8) - (a < b).astype(
         np.int8
     )  # an eighth of the memory of sign(a - b)

@@ -27,7 +27,8 @@ class WeightedKappa(Decision):
     name = "kappa"
     title = "weighted kappa"
     about = "Cohen's kappa of ordered categories, with quadratic weights."
-    low, chance = -1.0, 0.0
+    low = -1.0
+    chance = 0.0
     kinds = ("category",)
     fits = "categories"
 
@@ -43,7 +44,8 @@ class CohenKappa(Decision):
     name = "cohen-kappa"
     title = "Cohen's kappa"
     about = "Cohen's kappa without weights. Only on request."
-    low, chance = -1.0, 0.0
+    low = -1.0
+    chance = 0.0
     fits = "categories"
 
     def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:

@@ -42,7 +42,8 @@ def accuracy(
     At system level it is plain pairwise accuracy of the means. cross: cross-fit it, with epsilon from the other half of
     the documents.
     """
-    x, y = aspect.x[judge], aspect.y
+    x = aspect.x[judge]
+    y = aspect.y
     usable = ~np.isnan(x)
     units = aspect.only(usable)
     every = {
@@ -51,7 +52,8 @@ def accuracy(
         "system": aspect.systems,
     }[level]
     cell = Cell(math.nan, 0, every, int((~usable).sum()), len(y), None)
-    x, y = x[usable], y[usable]
+    x = x[usable]
+    y = y[usable]
     group = units.doc if level == "sample" else np.zeros(len(x), dtype=np.intp)
     sizes = np.bincount(group)
     pairs = int((sizes * (sizes - 1) // 2).sum())
@@ -76,18 +78,18 @@ def accuracy(
         cell.n = int(np.count_nonzero(sizes > 1)) if level == "sample" else len(x)
         half = np.zeros(units.documents, dtype=np.intp)
         if not pairs:
-            cell.reason, epsilon = "no two rows to compare", np.full(1, np.nan)
+            cell.reason = "no two rows to compare"
+            epsilon = np.full(1, np.nan)
         elif cross:
             half = np.random.default_rng(options.seed).permutation(units.documents) % 2
             sides = [half[units.doc] == side for side in (0, 1)]
             epsilon = np.array(
                 [fitted_epsilon(x[rows], y[rows], group[rows]) for rows in sides]
             )[1 - half]
-            cell.reason = (
-                "too few documents to choose epsilon on half of them"
-                if np.isnan(epsilon).any()
-                else None
-            )
+            if np.isnan(epsilon).any():
+                cell.reason = "too few documents to choose epsilon on half of them"
+            else:
+                cell.reason = None
         else:
             epsilon = np.full(units.documents, fitted_epsilon(x, y, group))
         if cell.reason is None:
@@ -156,11 +158,10 @@ def soft_pairwise_accuracy(
         1 less the mean distance of the p-values of all pairs of systems, in [0, 1]; NaN if no two systems share a
         document.
     """
-    x, y = np.asarray(predicted, dtype=np.float64), np.asarray(human, dtype=np.float64)
-    sys, doc = (
-        id_codes(systems, len(x), "systems"),
-        id_codes(documents, len(x), "documents"),
-    )
+    x = np.asarray(predicted, dtype=np.float64)
+    y = np.asarray(human, dtype=np.float64)
+    sys = id_codes(systems, len(x), "systems")
+    doc = id_codes(documents, len(x), "documents")
     swaps = np.random.default_rng(seed).choice(
         [-1.0, 1.0], (rounds, int(doc.max(initial=-1)) + 1)
     )
@@ -192,12 +193,11 @@ def _sureness(apart: Vector, swaps: Vector) -> Vector:
     """
     common = ~np.isnan(apart)
     filled = np.where(common, apart, 0.0)
-    observed, drawn = filled.sum(axis=0), swaps @ filled
+    observed = filled.sum(axis=0)
+    drawn = swaps @ filled
     slack = 1e-9 * np.abs(filled).sum(axis=0)
-    above, near = (
-        (drawn > observed + slack).mean(axis=0),
-        (np.abs(drawn - observed) <= slack).mean(axis=0),
-    )
+    above = (drawn > observed + slack).mean(axis=0)
+    near = (np.abs(drawn - observed) <= slack).mean(axis=0)
     return np.where(common.any(axis=0), above + near / 2, np.nan)
 
 
@@ -210,26 +210,28 @@ def fitted_epsilon(x: Vector, y: Vector, group: Codes) -> float:
     parts = []
     for rows in _groups(group):
         i, j = np.triu_indices(len(rows), 1)
-        dx, dy = x[rows[i]] - x[rows[j]], y[rows[i]] - y[rows[j]]
+        dx = x[rows[i]] - x[rows[j]]
+        dy = y[rows[i]] - y[rows[j]]
         # A gap that becomes a tie gains a pair that people tied and loses one that was ordered alike.
         gain = (dy == 0).astype(np.float64) - (np.sign(dx) * np.sign(dy) > 0)
         parts.append((np.abs(dx), gain / max(1, len(dx))))
-    gaps, gains = (
-        (np.concatenate(part) for part in zip(*parts, strict=True))
-        if parts
-        else np.zeros((2, 0))
-    )
+    if parts:
+        gaps, gains = (np.concatenate(part) for part in zip(*parts, strict=True))
+    else:
+        gaps, gains = np.zeros((2, 0))
     if not len(gaps):
         return math.nan
     order = np.argsort(gaps)
-    gaps, slack = gaps[order], _rounding(x)
+    gaps = gaps[order]
+    slack = _rounding(x)
     last = np.flatnonzero(
         np.append(np.diff(gaps) > slack, True)
     )  # equal gaps become ties together
     steps = np.append(0.0, np.cumsum(gains[order])[last])
     thresholds = np.append(0.0, gaps[last])
     if gaps[0] <= slack:  # equal predictions are tied at any epsilon
-        steps, thresholds = steps[1:], thresholds[1:]
+        steps = steps[1:]
+        thresholds = thresholds[1:]
     return float(thresholds[np.flatnonzero(steps >= steps.max() - 1e-12)[0]])
 
 
@@ -240,25 +242,27 @@ def _rounding(x: Vector) -> float:
 
 def _groups(group: Codes) -> list[Codes]:
     """Return the rows of each group."""
-    return (
-        np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
-        if len(group)
-        else []
-    )
+    if len(group):
+        return np.split(
+            np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1]
+        )
+    return []
 
 
 def _bound(
     cell: Cell, statistic: Bounded, units: Units, cells: int, options: EvaluationOptions
 ) -> None:
     agreement = Agreement.of_share(statistic, units.documents, cells)
-    cell.value, cell.key = agreement.values[0], units.doc.tobytes()
+    cell.value = agreement.values[0]
+    cell.key = units.doc.tobytes()
     if options.rounds:
         cell.bound(agreement, options)
 
 
 def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
     """Return a mask of the pairs that both order alike or both hold for tied, x and y (…, n) -> (…, n, n)."""
-    dx, dy = x[..., :, None] - x[..., None, :], y[..., :, None] - y[..., None, :]
+    dx = x[..., :, None] - x[..., None, :]
+    dy = y[..., :, None] - y[..., None, :]
     return np.where(np.abs(dx) <= epsilon, dy == 0, dx * dy > 0)
 
 

@@ -76,7 +76,8 @@ def agreements(
         coefficient = coefficient_of(name)
         if level not in coefficient.levels:
             continue
-        own, cells = issubclass(coefficient, Decision), []
+        own = issubclass(coefficient, Decision)
+        cells = []
         for aspect in aspects:
             if judge not in aspect.x or (own and name not in decided[aspect.name]):
                 continue
@@ -132,7 +133,10 @@ def against_people(
 def _cell(
     aspect: Aspect, judge: str, level: Level, name: str, options: EvaluationOptions
 ) -> Cell:
-    x, y, doc, sys = aspect.x[judge], aspect.y, aspect.doc, aspect.sys
+    x = aspect.x[judge]
+    y = aspect.y
+    doc = aspect.doc
+    sys = aspect.sys
     declared = coefficient_of(name)
     if issubclass(declared, Pairs):
         if declared.of_systems:
@@ -142,7 +146,9 @@ def _cell(
     cell = Cell(plain.value, plain.n, plain.skipped, plain.failed, len(y), plain.reason)
     if is_sum(name) and not np.isnan(x).all():
         objective = CorrelationSum(level)(x, y, doc, sys)
-        cell.value, cell.n, cell.reason = objective.q, objective.n, objective.reason
+        cell.value = objective.q
+        cell.n = objective.n
+        cell.reason = objective.reason
     if options.rounds and not math.isnan(cell.value):
         bound(cell, aspect, x, level, name, options)
     return cell
@@ -229,19 +235,24 @@ def _decided_cell(
 
     Intervals held the truth in 94-99 % of 1,000 simulated samples of 10, 20, 40 and 100 documents.
     """
-    x, levels = aspect.x[judge], _categories(aspect)
+    x = aspect.x[judge]
+    levels = _categories(aspect)
     measure = decision_of(name)
     own = None if measure.by_scores else aspect.decided.get(judge)
     usable = ~np.isnan(x if own is None else own)
-    failed, x, y = int((~usable).sum()), x[usable], aspect.y[usable]
+    failed = int((~usable).sum())
+    x = x[usable]
+    y = aspect.y[usable]
     cell = Cell(math.nan, len(y), 0, failed, len(usable), None)
     if not len(y):
         cell.reason = "no row has a prediction"
         return cell
-    people, units = nearest_places(y, levels), aspect.only(usable)
+    people = nearest_places(y, levels)
+    units = aspect.only(usable)
     if measure.fits == "preferences":
         _, _, pairs = ordered_pairs(x, y, units.doc.tolist())
-        cell.n, cell.skipped = int((pairs > 0).sum()), int((pairs == 0).sum())
+        cell.n = int((pairs > 0).sum())
+        cell.skipped = int((pairs == 0).sum())
         drawn = measure.when_drawn(x, y, units.doc)
         agreement = Agreement.of_share(drawn, units.documents, len(y))
     elif measure.by_scores:

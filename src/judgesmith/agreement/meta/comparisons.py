@@ -100,7 +100,9 @@ class _Family:
         self, aspect: Aspect, level: Level, options: EvaluationOptions
     ) -> None:
         self._values: dict[bytes, float] = {}
-        self.x, self.options, self.units = aspect.x, options, aspect.units
+        self.x = aspect.x
+        self.options = options
+        self.units = aspect.units
         documents = aspect.doc if level != "system" else aspect.units
         self.measure = Measure(
             aspect.y,

@@ -202,11 +202,9 @@ def text(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    return (
-        None
-        if value is pd.NA or (isinstance(value, float) and not math.isfinite(value))
-        else value
-    )
+    if value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return value
 
 
 def _few_documents(aspects: Sequence[Aspect]) -> list[str]:
@@ -276,10 +274,8 @@ def meta_evaluate(
     notes: list[str] = []
     aspects = aspects_of(judges, people, documents, systems, beside, notes)
     levels = levels_of(options.levels, aspects, notes)
-    names, by_aspect = (
-        [name for name in options.reported if name not in decided()],
-        measures(aspects, options.reported),
-    )
+    names = [name for name in options.reported if name not in decided()]
+    by_aspect = measures(aspects, options.reported)
     every = judged(judges, aspects)
     on_the_scale = scales(
         every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, options

@@ -35,7 +35,9 @@ AVERAGE = "average"
 #: With fewer documents an interval over documents says next to nothing.
 FEW_DOCUMENTS = 8
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
-MANY, FEWER = 20_000, 200  # more rows than `MANY` are resampled only `FEWER` times
+# more rows than `MANY` are resampled only `FEWER` times
+MANY = 20_000
+FEWER = 200
 
 Scores = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
@@ -75,11 +77,10 @@ class Aspect:
     def only(self, rows: npt.NDArray[np.bool_]) -> Units:
         """Return the documents and systems of some of the rows, numbered without gaps."""
         doc = np.unique(self.units[rows], return_inverse=True)[1]
-        sys = (
-            None
-            if self.sys is None
-            else np.unique(self.sys[rows], return_inverse=True)[1]
-        )
+        if self.sys is None:
+            sys = None
+        else:
+            sys = np.unique(self.sys[rows], return_inverse=True)[1]
         return Units(doc, sys)
 
 
@@ -196,10 +197,8 @@ def aspects_of(
         docs, systems_ = (
             None if code is None else code[labelled] for code in (doc, sys)
         )
-        kind, marks = (
-            beside.kinds.get(name, "score"),
-            tuple(beside.categories.get(name, ())),
-        )
+        kind = beside.kinds.get(name, "score")
+        marks = tuple(beside.categories.get(name, ()))
         result.append(
             Aspect(name, y[labelled], x, labelled, docs, systems_, kind, marks, places)
         )
@@ -277,13 +276,13 @@ def levels_of(
         OptionError: If the rows do not allow one.
     """
     first = aspects[0]
-    repeated, systems = first.repeated(), first.systems
+    repeated = first.repeated()
+    systems = first.systems
     if "sample" in (requested or ()) and not repeated:
-        why = (
-            "there are no document ids"
-            if first.doc is None
-            else "every document has one row"
-        )
+        if first.doc is None:
+            why = "there are no document ids"
+        else:
+            why = "every document has one row"
         raise OptionError(
             f"level sample: {why}; give a doc_id that the systems' outputs share, or "
             "use level pooled"

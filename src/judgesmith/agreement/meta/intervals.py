@@ -64,7 +64,8 @@ class Cell:
 
     def bound(self, agreement: Agreement, options: EvaluationOptions) -> None:
         """Take the interval of the resamples of what was measured, or the reason why it has none."""
-        self.agreement, self.reason = agreement, agreement.reason
+        self.agreement = agreement
+        self.reason = agreement.reason
         if agreement.reason is None:
             self.limit(
                 agreement.resample(options.rounds_of(agreement.rows), options.seed)[0][
@@ -89,7 +90,8 @@ class Cell:
             options.confidence,
             larger=level == "within",
         )
-        self.interval, self.drawn = f"{self.interval}, other systems", None
+        self.interval = f"{self.interval}, other systems"
+        self.drawn = None
         if math.isnan(self.low):
             self.reason = too_few_systems(len(left_out))
 
@@ -132,11 +134,10 @@ def bound(
     )
     cell.bound(Agreement.of([x], measure), options)
     if options.new_systems and not math.isnan(cell.low):
-        without = (
-            [aspect.sys != system for system in range(aspect.systems)]
-            if aspect.sys is not None
-            else []
-        )
+        if aspect.sys is not None:
+            without = [aspect.sys != system for system in range(aspect.systems)]
+        else:
+            without = []
         left_out = [_value(aspect, x, rows, level, coefficient) for rows in without]
         cell.widen(left_out, Range.of(coefficient), level, options)
 

@@ -85,7 +85,8 @@ def errors(
 ) -> dict[str, float]:
     """Compute mean absolute error, bias (judge less people) and root mean squared error, with intervals (`limits`)."""
     present = ~np.isnan(x)
-    gap, units = (x - y)[present], np.unique(documents[present], return_inverse=True)[1]
+    gap = (x - y)[present]
+    units = np.unique(documents[present], return_inverse=True)[1]
     sums = sums_by(units, np.abs(gap), gap, gap**2, np.ones(len(gap)))
 
     def means(counts: Vector) -> Vector:
@@ -143,7 +144,8 @@ def calibration_curve(x: Vector, y: Vector, bins: int = 10) -> Rows:
     Equal predictions share a bin, so there may be fewer bins than asked. Empty without predictions.
     """
     present = ~np.isnan(x)
-    x, y = x[present], y[present]
+    x = x[present]
+    y = y[present]
     values, code, counts = np.unique(x, return_inverse=True, return_counts=True)
     middle = (
         np.cumsum(counts) - counts / 2
@@ -151,7 +153,8 @@ def calibration_curve(x: Vector, y: Vector, bins: int = 10) -> Rows:
     bin_of = np.minimum((middle * bins / max(1, len(x))).astype(np.intp), bins - 1)
     curve: Rows = []
     for number in np.unique(bin_of):
-        rows, inside = bin_of[code] == number, values[bin_of == number]
+        rows = bin_of[code] == number
+        inside = values[bin_of == number]
         means = {"predicted": float(x[rows].mean()), "human": float(y[rows].mean())}
         curve.append(
             {"low": float(inside[0]), "high": float(inside[-1]), "n": int(rows.sum())}
@@ -191,7 +194,9 @@ def length_bias(
             f"lengths has {len(lengths)} rows and human {len(rows)}; give one length per row"
         )
     present = ~np.isnan(x)
-    x, y, long = x[present], y[present], lengths[rows][present]
+    x = x[present]
+    y = y[present]
+    long = lengths[rows][present]
     judge, people, agree = (
         float(rowwise(a[None], b[None], ("spearman",))[0, 0])
         for a, b in ((x, long), (y, long), (x, y))
@@ -207,8 +212,6 @@ def length_bias(
 def _partial(ab: float, ac: float, bc: float) -> float:
     """Return the correlation of a and b given c; NaN where c determines one of them, or a correlation is NaN."""
     left = (1 - ac * ac) * (1 - bc * bc)
-    return (
-        float(np.clip((ab - ac * bc) / np.sqrt(left), -1.0, 1.0))
-        if left > 1e-12
-        else float("nan")
-    )
+    if left > 1e-12:
+        return float(np.clip((ab - ac * bc) / np.sqrt(left), -1.0, 1.0))
+    return float("nan")

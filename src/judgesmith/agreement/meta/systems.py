@@ -89,7 +89,10 @@ class _Means:
         self, aspect: Aspect, parts: Codes, level: Level, names: Sequence[str]
     ) -> None:
         assert aspect.sys is not None
-        self.y, self.sys, self.level, self.names = aspect.y, aspect.sys, level, names
+        self.y = aspect.y
+        self.sys = aspect.sys
+        self.level = level
+        self.names = names
         self.units = aspect.only(np.ones(len(aspect.y), dtype=np.bool_))
         self.inside = [
             parts[self.units.doc] == part for part in range(int(parts.max()) + 1)
@@ -110,12 +113,15 @@ class _Means:
         """Return the agreement of the rows of one part with the means of the others."""
         x = mean_labels(self.y, self.sys, np.where(rows, 0.0, weights))
         rows = rows & (weights > 0) & ~np.isnan(x)
-        x, y, doc = x[rows], self.y[rows], self.units.doc[rows]
+        x = x[rows]
+        y = self.y[rows]
+        doc = self.units.doc[rows]
         if self.level == "sample":
             table = within_documents(x, y, doc, len(counts), self.names)
             return np.asarray(mean_drawn(counts[None], table)[0])
         times = weights[rows].astype(np.intp)
-        x, y = np.repeat(x, times), np.repeat(y, times)
+        x = np.repeat(x, times)
+        y = np.repeat(y, times)
         return np.asarray(rowwise(x[None], y[None], self.names)[0])
 
 
@@ -130,7 +136,8 @@ def _cells(
     columns = {name: parts_of(name) for name in names}
     wanted = list(dict.fromkeys(itertools.chain(*columns.values())))
     statistic = _Means(aspect, parts, level, wanted)
-    documents, rows = len(parts), len(aspect.y)
+    documents = len(parts)
+    rows = len(aspect.y)
     whole = statistic(np.ones((1, documents)))
     rounds = min(options.rounds, ROUNDS) if rows <= MANY else 0
     drawn = None
@@ -139,7 +146,8 @@ def _cells(
     cells = {}
     for name, added in columns.items():
         at = [wanted.index(part) for part in added]
-        value, total = float(whole[0, at].sum()), is_sum(name)
+        value = float(whole[0, at].sum())
+        total = is_sum(name)
         n = documents if level == "sample" else rows
         cell = cells[name] = Cell(value, n, 0, 0, rows, None)
         if math.isnan(value):

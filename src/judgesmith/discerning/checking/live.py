@@ -78,7 +78,8 @@ class Live:
         """Return scores as shares of the scale, and the categories, of the rows after a change."""
         mark = self.subject.marks[check if check in self.subject.scorers else PLAIN]
         scale = self.own.scale
-        values, categories = np.full(len(self.rows.rows), math.nan), list[str | None]()
+        values = np.full(len(self.rows.rows), math.nan)
+        categories = list[str | None]()
         for place, item in enumerate(self.items[check]):
             record = {} if item is None else book.score(mark, row_key(item))
             if (score := record.get("score")) is not None:
@@ -112,10 +113,8 @@ def open_live(
         raise OptionError(
             f"{target}: checks are made of one judge, and --metrics names {len(opened[0].scorers)}; name one"
         )
-    (plain, again), (mark, _) = (
-        [next(iter(one.scorers.values())) for one in opened],
-        [next(iter(one.marks.values())) for one in opened],
-    )
+    (plain, again) = [next(iter(one.scorers.values())) for one in opened]
+    (mark, _) = [next(iter(one.marks.values())) for one in opened]
     return Subject(
         opened[0].name,
         {PLAIN: plain, "repeat": again},
@@ -140,7 +139,8 @@ def prepared(
         item_of(row, how, record if weighs else {})
         for row, record in zip(rows.rows, rows.records, strict=True)
     ]
-    scorers, marks = dict(subject.scorers), dict(subject.marks)
+    scorers = dict(subject.scorers)
+    marks = dict(subject.marks)
     live = Live(
         Subject(subject.name, scorers, marks), rows, {PLAIN: list(plain)}, {}, []
     )

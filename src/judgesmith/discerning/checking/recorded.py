@@ -50,7 +50,8 @@ def read_recorded(
         LabelsError: If there is no such column.
     """
     judge = read_column(file, Column.of(target), JUDGE)
-    column, words = judge.column, judge.words
+    column = judge.column
+    words = judge.words
     values = {PLAIN: judge.values}
     result = Recorded(column.name, values, {}, [words], column, bool(words))
     for check, named in wanted.items():
@@ -80,7 +81,8 @@ def _refuse_other_categories(check: str, judge: Reading, after: Reading) -> None
     if not judge.words and not after.words:
         return
     if not same_categories(after.marks, judge.marks):
-        name, other = judge.column.name, after.column.name
+        name = judge.column.name
+        other = after.column.name
         raise OptionError(
             f"--recorded {check}={other}: {after.words or f'{other} holds numbers'}, but "
             f"{judge.words or f'{name} holds numbers'}; write both columns in the same words, and name all of them "
@@ -126,7 +128,8 @@ def read_column(
     if np.isnan(scores).all():
         raise LabelsError(f"{file.origin}: column {column.name!r} has no score in it")
     if marks.values:
-        low, high = min(marks.levels), max(marks.levels)
+        low = min(marks.levels)
+        high = max(marks.levels)
         shares = (scores - low) / ((high - low) or 1.0)
         return Reading(column, shares, marks, f"{column.name} is read as {words}")
     scale = column.with_ends(scores.tolist())

@@ -112,7 +112,8 @@ def read_rows(file: File, n: int | None, seed: int) -> Rows:
     order = list(sizes)
     if n is not None and n < len(file.rows):
         random.Random(seed).shuffle(order)
-    taken, count = set[str](), 0
+    taken = set[str]()
+    count = 0
     for name in order:
         if n is None or not taken or count + sizes[name] <= n:
             taken.add(name)

@@ -12,7 +12,8 @@ from judgesmith.errors import OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.signatures.values import Criterion, Item
 
-_TASK, _CRITERION = "The situation is this: {}", "What counts here is the following: {}"
+_TASK = "The situation is this: {}"
+_CRITERION = "What counts here is the following: {}"
 _MOST = 2000  # characters of a definition
 
 

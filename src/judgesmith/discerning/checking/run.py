@@ -117,7 +117,8 @@ class Run:
         n: int,
     ) -> Run:
         """Everything before the first call. opened: opens a live judge. Raises OptionError, LabelsError."""
-        wanted, given = chosen_checks(checks), recorded_columns(more)
+        wanted = chosen_checks(checks)
+        given = recorded_columns(more)
         _refuse_unused(wanted, given, more)
         file = read_file(source, dict(roles), None)
         if is_column(target):
@@ -254,7 +255,8 @@ class Run:
         self, book: Book
     ) -> tuple[dict[str, Vector], dict[str, list[str | None]], str]:
         """Return scores and categories by check, with the judge's name."""
-        scores, names = dict[str, Vector](), dict[str, list[str | None]]()
+        scores = dict[str, Vector]()
+        names = dict[str, list[str | None]]()
         if (recorded := self.recorded) is not None:
             for check, values in recorded.columns.items():
                 scores[check], names[check] = values, recorded.categories(check)
@@ -296,7 +298,8 @@ class Run:
 
     def _not_own(self) -> str | None:
         """Return why these rows say nothing of own writing; None if they do."""
-        systems, chosen = self.rows.named, self._own_systems()
+        systems = self.rows.named
+        chosen = self._own_systems()
         listed = ", ".join(sorted(set(filter(None, systems)))[:12])
         absent = [name for name in chosen if name not in systems]
         if not listed:
@@ -321,9 +324,10 @@ class Run:
             leave_out("own", reason, named=self.wanted["own"], left=left)
             return None
         beside = recorded_columns(self.more).get("own", "")
-        other = (
-            leads(self._beside(beside), mine, self.rows.documents) if beside else None
-        )
+        if beside:
+            other = leads(self._beside(beside), mine, self.rows.documents)
+        else:
+            other = None
         return lead(found, chosen, how, beside, other)
 
     def _beside(self, column: str) -> Vector:
@@ -343,7 +347,8 @@ class Run:
             for place in np.argsort(-size, kind="stable")[:3].tolist():
                 if size[place] > 0:
                     after = float(scores[check][place])
-                    row, output = self.rows.rows[place], self._output(check, place)
+                    row = self.rows.rows[place]
+                    output = self._output(check, place)
                     moves.append((check, row.id, float(plain[place]), after, output))
         return moves
 

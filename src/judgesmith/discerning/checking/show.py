@@ -121,11 +121,10 @@ def sentences_of(result: Checked) -> list[str]:
 def _sentence(one: Shift) -> str:
     flips = _percents(one.flips)
     change = with_interval(one.change.value, one.change.low, one.change.high, 3)
-    lean = (
-        f", and {one.lean} scores by {change}"
-        if one.lean in ("raises", "lowers")
-        else ""
-    )
+    if one.lean in ("raises", "lowers"):
+        lean = f", and {one.lean} scores by {change}"
+    else:
+        lean = ""
     return f"{one.check}: flips {flips} of {one.rows} rows{lean}"
 
 

@@ -219,7 +219,8 @@ def leads(
     values: Vector, own: npt.NDArray[np.bool_], documents: Sequence[str]
 ) -> dict[str, float]:
     """Document -> mean score of the judge's own systems less that of the others, where it has both."""
-    of_own, of_others = dict[str, list[float]](), dict[str, list[float]]()
+    of_own = dict[str, list[float]]()
+    of_others = dict[str, list[float]]()
     for name, value, mine in zip(documents, values.tolist(), own.tolist(), strict=True):
         if not math.isnan(value):
             (of_own if mine else of_others).setdefault(name, []).append(value)

@@ -45,11 +45,10 @@ def write_gguf_adapter(
     names = gguf.get_tensor_name_map(architecture, number("block_count"))
     # In files of the llama family the rows of each attention head stand in another order, for rotary positions that
     # take neighbours for a pair.
-    heads = (
-        {"attn_q": "attention.head_count", "attn_k": "attention.head_count_kv"}
-        if kind == "llama"
-        else {}
-    )
+    if kind == "llama":
+        heads = {"attn_q": "attention.head_count", "attn_k": "attention.head_count_kv"}
+    else:
+        heads = {}
     writer = gguf.GGUFWriter(str(target), kind)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")

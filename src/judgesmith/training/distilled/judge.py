@@ -115,11 +115,9 @@ class Distilled(OneAspect):
 
     def fitted(self) -> dict[str, Any]:
         """Return the student's weights, by their hashes; see `capabilities.Learns`."""
-        return (
-            {}
-            if self.student is None
-            else {"student": self.student.model_dump(mode="json")}
-        )
+        if self.student is None:
+            return {}
+        return {"student": self.student.model_dump(mode="json")}
 
     def load_fitted(self, name: str, data: Any) -> None:
         """Restore the student from the data that `fitted` returned.
@@ -165,11 +163,10 @@ class Distilled(OneAspect):
             )
         file = self._weights_file(GGUF_ADAPTER, student.gguf)
         if file is None:
-            where = (
-                "load it from its file"
-                if self.home is None
-                else "put its folder beside the judge's file"
-            )
+            if self.home is None:
+                where = "load it from its file"
+            else:
+                where = "put its folder beside the judge's file"
             named = f"no {GGUF_ADAPTER} whose SHA-256 begins {student.gguf[:12]}"
             raise ModelError(f"the judge's weights are not there: {named}; {where}")
         with _lock:
@@ -230,11 +227,9 @@ class Distilled(OneAspect):
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         """Return a demonstration; with the errors, if the verdict has them."""
         demo = super().demonstration(item, verdict)
-        return (
-            demo
-            if verdict is None
-            else demo | {"annotation": error_list(verdict.errors) or "No Error"}
-        )
+        if verdict is None:
+            return demo
+        return demo | {"annotation": error_list(verdict.errors) or "No Error"}
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages for a row."""

@@ -81,12 +81,10 @@ class MarkedLayout(AnnotationLayout):
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         """Return errors and score of an answer."""
         parsed = super().extract(reply, inputs)
-        return (
-            parsed
-            if parsed.problem
-            else replace(
-                parsed, values=parsed.values | {"score": parsed.values["percent"]}
-            )
+        if parsed.problem:
+            return parsed
+        return replace(
+            parsed, values=parsed.values | {"score": parsed.values["percent"]}
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:

@@ -101,10 +101,8 @@ class Student:
     def _answers(self) -> tuple[list[int], list[int]]:
         """The tokens with which every answer begins, and the one with which each ends."""
         result = [self._weights.tokens(Piece(answer)) for answer in ANSWERS]
-        openings, ends = (
-            {tuple(tokens[:-1]) for tokens in result},
-            [tokens[-1] for tokens in result],
-        )
+        openings = {tuple(tokens[:-1]) for tokens in result}
+        ends = [tokens[-1] for tokens in result]
         if len(openings) != 1 or len(set(ends)) != len(ends):
             raise ModelError(
                 f"unsupported tokenizer: {ANSWERS[0]!r} and the other answers differ before their last token"
@@ -144,7 +142,8 @@ class Student:
         prompts x 5, of each digit at its place; prompts, of the line before it in an answer; prompts, the mean over the
         tokens before that line, of which `said` counts those of each prompt that belong to the answer (0 by default).
         """
-        torch, before = self._torch, len(self._opening)
+        torch = self._torch
+        before = len(self._opening)
         annotation_tokens = annotation_tokens or [0] * len(prompts)
         most = before + max(annotation_tokens)
         states, start = self._states(prompts, most + 1)
@@ -174,11 +173,10 @@ class Student:
         What all prompts begin with is computed once; their `own` last tokens are never taken for a part of that.
         """
         torch = self._torch
-        shared = (
-            0
-            if len(prompts) == 1
-            else max(0, min(_common(prompts), min(map(len, prompts)) - own))
-        )
+        if len(prompts) == 1:
+            shared = 0
+        else:
+            shared = max(0, min(_common(prompts), min(map(len, prompts)) - own))
         longest = max(map(len, prompts))
         # Filled up on the right: no token sees what comes after it.
         filled = [[*prompt, *[0] * (longest - len(prompt))] for prompt in prompts]
@@ -207,10 +205,12 @@ class Student:
 
         The text is the likeliest token at each place; the score is NaN if none came within `most` tokens.
         """
-        torch, prompt = self._torch, self._prompt_tokens(messages)
+        torch = self._torch
+        prompt = self._prompt_tokens(messages)
         written: list[int] = []
         with torch.inference_mode():
-            cache, new = None, prompt
+            cache = None
+            new = prompt
             while len(written) < most:
                 done = self._plain.base_model(
                     torch.tensor([new], device=self.device),
@@ -271,7 +271,8 @@ class Student:
         from peft import set_peft_model_state_dict
         from safetensors.torch import load_file  # type: ignore[import-not-found,unused-ignore]
 
-        weights, own = load_file(str(file)), self.weights()
+        weights = load_file(str(file))
+        own = self.weights()
         if {name: p.shape for name, p in weights.items()} != {
             name: p.shape for name, p in own.items()
         }:
