@@ -46,12 +46,12 @@ test-all: lint test test-slow
 # Training needs torch (about 1 GB), which the other tests do without. These folders hold its tests.
 test-train: $(BIN)/judgesmith
 	$(INSTALL) $(PINNED) -e '.[local,train,dev]'
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/training tests/programs/readings/test_torch_reader.py tests/programs/baselines
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/rooms/training tests/programs/readings/test_torch_reader.py tests/programs/baselines
 
 # Ray is large, and only `score --on ray` needs it.
 test-ray: $(BIN)/judgesmith
 	$(INSTALL) $(PINNED) -e '.[ray]'
-	$(BIN)/python -m pytest -q tests/engines
+	$(BIN)/python -m pytest -q tests/rooms/engines
 
 # Formatting, spelling, tables of results, types, and the tests of the text of code, help and pages; phrases and forms
 # are reports. The linters read only what Git tracks.

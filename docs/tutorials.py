@@ -120,9 +120,9 @@ def person(words: list[str]) -> list[str]:
 
     Returns the command that exports the answers.
     """
-    from judgesmith.labelling.app import Desk, Event
-    from judgesmith.labelling.command import Label
-    from judgesmith.labelling.run import open_store
+    from judgesmith.rooms.labelling.app import Desk, Event
+    from judgesmith.rooms.labelling.command import Label
+    from judgesmith.rooms.labelling.run import open_store
 
     rows, *words = words[2:]
     options = dict(zip(words[::2], words[1::2], strict=True))

@@ -56,12 +56,11 @@ LIBRARY = SMALL | {
     },
 }
 #: The product may import the library, its own shared rooms, and what it is built on. Nothing imports a room that can
-#: stand apart (`APART`): its commands and parts come by entry points.
+#: stand apart (`APART`, in `rooms`, and the laboratory): its commands and parts come by entry points.
 SHARED = {"cli", "running", "figures", "pages", "presets"}
 PRODUCT = {
     "scoring": set(),
     "evaluating": {"scoring"},
-    "discerning": {"evaluating"},
     "reports": {"evaluating"},
     "compiling": {"scoring", "evaluating"},
 }
@@ -76,7 +75,7 @@ APART = {
     "sync": {"evaluating"},
     "training": {"scoring", "compiling"},
     "watching": {"scoring", "evaluating", "reports"},
-    "choosing": {"compiling", "discerning"},
+    "discerning": {"evaluating"},
     "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},
 }
 #: The laboratory's scripts import absolutely, and whatever they measure.
@@ -160,7 +159,8 @@ def is_script(name: str) -> bool:
 
 def room_of(name: str) -> str:
     """The room of a module; "" is the package itself with its small modules."""
-    first = name.split(".")[1] if "." in name else ""
+    inside = name.removeprefix("judgesmith.").removeprefix("rooms.")
+    first = inside.partition(".")[0] if "." in name else ""
     return first if first in {*LIBRARY, *SHARED, *PRODUCT, *APART} else ""
 
 
@@ -269,9 +269,9 @@ def cycle(edges: Mapping[str, set[str]]) -> list[str]:
 
 #: Folders that no figure of ours makes worth having for everybody, and the page with their figures.
 BESIDE = {
-    "judgesmith.training": "distillation.md",
-    "judgesmith.watching": "watching.md",
-    "judgesmith.injections": "attacks.md",
+    "judgesmith.rooms.training": "distillation.md",
+    "judgesmith.rooms.watching": "watching.md",
+    "judgesmith.rooms.injections": "attacks.md",
     "judgesmith.experiments.studies.papers": "papers.md",
 }
 
@@ -299,7 +299,10 @@ def test_a_room_beside_says_first_what_it_is_worth(room: str) -> None:
 
 
 def test_every_folder_is_a_room_of_the_table() -> None:
+    apart = {path.parent.name for path in PACKAGE.glob("rooms/*/__init__.py")}
+    assert apart == set(APART) - {"experiments"}
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    folders = folders - {"rooms"} | apart
     modules_of_package = {*SMALL, "figures"}
     assert folders | set(TOP) == (
         {*LIBRARY, *SHARED, *PRODUCT, *APART} - modules_of_package
@@ -329,7 +332,7 @@ def test_a_module_imports_only_what_its_room_may() -> None:
         ("programs.models.new", "from .. import judge"),
         ("datasets.new", "from ..signatures import values"),
         ("agreement.new", "from ..programs import judge"),
-        ("scoring.new", "from ..serving import service"),
+        ("scoring.new", "from ..rooms.serving import service"),
         ("optimizers.new", "from ..scoring import scoring"),
         ("reports.new", "from ..experiments import studies"),
     ],

@@ -287,7 +287,9 @@ def test_a_part_that_cannot_be_imported_names_its_extra(
 ) -> None:
     block(monkeypatch, "pyarrow")
     for module in ("ray", "folder"):
-        monkeypatch.delitem(sys.modules, f"judgesmith.engines.{module}", raising=False)
+        monkeypatch.delitem(
+            sys.modules, f"judgesmith.rooms.engines.{module}", raising=False
+        )
     with pytest.raises(MissingExtraError, match=r"'judgesmith\[ray\]'"):
         plugin("scoring", "ray")
 
@@ -344,15 +346,15 @@ def test_nothing_that_everybody_imports_needs_an_extra() -> None:
     hard = {name for name, extras in declared().items() if "" in extras}
     distributions = packages_distributions()
     rooms = {
-        "/".join(Path(file).parts[:3])
+        "/".join(Path(file).parts[: 4 if "/rooms/" in file else 3])
         for file, package, at_once in imports()
         if at_once
         and package not in HOSTS
         and not hard & _installed_by(package, distributions)
     }
     assert rooms <= {
-        "src/judgesmith/engines",
-        "src/judgesmith/labelling",
-        "src/judgesmith/serving",
+        "src/judgesmith/rooms/engines",
+        "src/judgesmith/rooms/labelling",
+        "src/judgesmith/rooms/serving",
         "src/judgesmith/running",
     }

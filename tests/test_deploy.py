@@ -72,7 +72,7 @@ def test_the_image_has_a_user_of_its_own_and_looks_after_itself() -> None:
 
 def test_the_dashboard_shows_what_servers_count() -> None:
     pytest.importorskip("prometheus_client")
-    from judgesmith.serving.metrics import Metrics
+    from judgesmith.rooms.serving.metrics import Metrics
 
     counted = {
         sample for family in Metrics().registry.collect() for sample in names_of(family)

@@ -11,16 +11,16 @@ from json_lines import write
 from typer.testing import CliRunner
 
 import judgesmith as js
-from judgesmith.adapters.asserting import assert_agreement, assert_judged
 from judgesmith.cli.main import app
-from judgesmith.engines.batches import BatchScorer
-from judgesmith.engines.folder import Output, opened_rows
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs import artifact
 from judgesmith.programs.contract import Contract, Question
 from judgesmith.programs.models.names import qualified
+from judgesmith.rooms.adapters.asserting import assert_agreement, assert_judged
+from judgesmith.rooms.engines.batches import BatchScorer
+from judgesmith.rooms.engines.folder import Output, opened_rows
+from judgesmith.rooms.serving.service import Served
 from judgesmith.scoring.command import Score
-from judgesmith.serving.service import Served
 
 RATERS = ("Rating Anna", "Rating Ben")
 NAMED = [word for name in RATERS for word in ("--columns", f"rater_score={name}")]

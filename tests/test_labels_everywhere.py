@@ -12,12 +12,12 @@ from json_lines import write
 
 from judgesmith.datasets import Labels, iter_rows, read_labels
 from judgesmith.datasets.loading import read_compared
-from judgesmith.discerning.pairs import read_texts
 from judgesmith.errors import LabelsError
 from judgesmith.evaluating.judges import Selection, read_judged
-from judgesmith.labelling.few import read_few, read_suggestable
-from judgesmith.labelling.units import read_units
 from judgesmith.reports.rows import read_scored
+from judgesmith.rooms.discerning.pairs import read_texts
+from judgesmith.rooms.labelling.few import read_few, read_suggestable
+from judgesmith.rooms.labelling.units import read_units
 
 FOLDER = Path(__file__).parent / "datasets" / "awkward"
 EXPECTED: dict[str, dict[str, Any]] = json.loads(

@@ -16,7 +16,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src/judgesmith"
 ROOMS = (
     "adapters",
-    "choosing",
     "discerning",
     "engines",
     "injections",

@@ -14,8 +14,8 @@ from judgesmith.datasets import iter_rows, read_labels
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.rooms.serving.forms import RowIn
 from judgesmith.rows import as_text, read_texts, roles_of, source_key
-from judgesmith.serving.forms import RowIn
 from judgesmith.signatures.values import Item, Verdict
 
 CHAT = [

@@ -23,7 +23,7 @@ from judgesmith.datasets.benchmarks.catalog import list_benchmarks, resolve
 from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.studies.saving import save
-from judgesmith.injections.rules import guarded, harmless, plain_texts, suspicion
+from judgesmith.rooms.injections.rules import guarded, harmless, plain_texts, suspicion
 from judgesmith.signatures.values import Item
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"

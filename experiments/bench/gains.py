@@ -28,12 +28,12 @@ from scipy.stats import kendalltau, pearsonr
 from judgesmith.datasets.benchmarks.catalog import resolve
 from judgesmith.datasets.loading import iter_rows
 from judgesmith.experiments.studies.saving import save
-from judgesmith.injections.rules import suspicion
 from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.models.transport import Message
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.prompting.layouts import MATERIAL, OverallLayout
+from judgesmith.rooms.injections.rules import suspicion
 from judgesmith.signatures.values import Criterion, Item
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"

@@ -36,7 +36,7 @@ import orjson
 from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.experiments.bench.scoring import judge_at, load, raw_bodies, rows
 from judgesmith.experiments.studies.saving import save
-from judgesmith.serving.run import many_files
+from judgesmith.rooms.serving.run import many_files
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"
 KEY = "a key of this bench alone"

@@ -1,4 +1,4 @@
-"""Train the detector of attacks (`src/judgesmith/injections/wording.bin`).
+"""Train the detector of attacks (`src/judgesmith/rooms/injections/wording.bin`).
 
     JUDGESMITH_DATA=… python experiments/bench/train_detector.py [--without-known] [--families] [-o FILE]
 
@@ -26,11 +26,11 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, hstack
 
 from judgesmith.experiments.bench.sets import data_folder
-from judgesmith.injections import wording
+from judgesmith.rooms.injections import wording
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "results" / "data"
-WEIGHTS = HERE.parents[1] / "src/judgesmith/injections/wording.bin"
+WEIGHTS = HERE.parents[1] / "src/judgesmith/rooms/injections/wording.bin"
 #: MIT, Apache-2.0, BSD, CC0, CC BY and CC BY-SA.
 SETS: tuple[str, ...] = (
     "squality",

@@ -1,7 +1,5 @@
 """The public names and where they live: for type checkers, and for `__init__.py`, which imports a name on first use."""
 
-from judgesmith.adapters.asserting import assert_agreement as assert_agreement
-from judgesmith.adapters.asserting import assert_judged as assert_judged
 from judgesmith.agreement.correlation import CorrelationSum as CorrelationSum
 from judgesmith.agreement.correlation import correlate as correlate
 from judgesmith.agreement.discernment import discernment as discernment
@@ -11,7 +9,6 @@ from judgesmith.agreement.metric import Agreement as Agreement
 from judgesmith.agreement.replacement import way_to_rater as way_to_rater
 from judgesmith.datasets.loading import read_labels as read_labels
 from judgesmith.datasets.records import Labels as Labels
-from judgesmith.engines.batches import BatchScorer as BatchScorer
 from judgesmith.errors import ArtifactError as ArtifactError
 from judgesmith.errors import BudgetError as BudgetError
 from judgesmith.errors import CallError as CallError
@@ -21,9 +18,6 @@ from judgesmith.errors import ModelError as ModelError
 from judgesmith.errors import NoScoreError as NoScoreError
 from judgesmith.errors import OptionError as OptionError
 from judgesmith.errors import OutageError as OutageError
-from judgesmith.labelling.estimation import estimate as estimate
-from judgesmith.labelling.suggestion import suggest as suggest
-from judgesmith.mlflow.logging import mlflow_scorer as mlflow_scorer
 from judgesmith.optimizers.budget import Budget as Budget
 from judgesmith.optimizers.front import compile as compile
 from judgesmith.optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
@@ -57,6 +51,14 @@ from judgesmith.programs.pointwise.direct import DirectScorer as DirectScorer
 from judgesmith.programs.pointwise.geval import GEval as GEval
 from judgesmith.programs.readings.judge import ModelReadings as ModelReadings
 from judgesmith.programs.simple import judge as judge
+from judgesmith.rooms.adapters.asserting import assert_agreement as assert_agreement
+from judgesmith.rooms.adapters.asserting import assert_judged as assert_judged
+from judgesmith.rooms.engines.batches import BatchScorer as BatchScorer
+from judgesmith.rooms.labelling.estimation import estimate as estimate
+from judgesmith.rooms.labelling.suggestion import suggest as suggest
+from judgesmith.rooms.mlflow.logging import mlflow_scorer as mlflow_scorer
+from judgesmith.rooms.training.distilled.judge import Distilled as Distilled
+from judgesmith.rooms.training.distilling import distill as distill
 from judgesmith.signatures.values import Criterion as Criterion
 from judgesmith.signatures.values import CriterionScore as CriterionScore
 from judgesmith.signatures.values import ErrorSpan as ErrorSpan
@@ -65,7 +67,5 @@ from judgesmith.signatures.values import Opinion as Opinion
 from judgesmith.signatures.values import Scale as Scale
 from judgesmith.signatures.values import Usage as Usage
 from judgesmith.signatures.values import Verdict as Verdict
-from judgesmith.training.distilled.judge import Distilled as Distilled
-from judgesmith.training.distilling import distill as distill
 
 __version__: str

@@ -53,12 +53,15 @@ def absent_room(module: str | None) -> str | None:
     """Return the room of judgesmith that a module is in, if this installation lacks it; None if there is no such lack.
 
     Args:
-        module: The module, such as `judgesmith.serving.command`.
+        module: The module, such as `judgesmith.rooms.serving.command`.
     """
     package, _, inside = (module or "").partition(".")
     if package != "judgesmith" or not inside:
         return None
-    room = f"{package}.{inside.partition('.')[0]}"
+    first, _, rest = inside.partition(".")
+    if first == "rooms" and rest:
+        first = f"{first}.{rest.partition('.')[0]}"
+    room = f"{package}.{first}"
     spec = find_spec(room)
     # A folder that holds no more than compiled files has no origin.
     return room if spec is None or spec.origin is None else None
@@ -68,7 +71,7 @@ def without_room(room: str, what: str) -> MissingExtraError:
     """Return the error for a room of judgesmith that is not there.
 
     Args:
-        room: The room, such as `judgesmith.serving`.
+        room: The room, such as `judgesmith.rooms.serving`.
         what: What needs it; it opens the message.
     """
     return MissingExtraError(

@@ -13,7 +13,6 @@ from judgesmith.cli import main as command_line
 from judgesmith.cli.commands import Command, Group, Rows, argument, flag
 from judgesmith.cli.main import ORDER, command_model
 from judgesmith.compiling.run import CompileRun, RunOptions, Setup
-from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.options import EvaluateOptions
 from judgesmith.experiments.studies.config import StudyOptions
@@ -21,6 +20,7 @@ from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import Options
 from judgesmith.programs.registry import methods
+from judgesmith.rooms.discerning.options import DiscernOptions
 from judgesmith.running.settings import ModelOptions, choices_of
 
 

@@ -11,8 +11,8 @@ from json_lines import write
 from typer.testing import CliRunner
 
 import judgesmith as js
-from judgesmith.adapters.asserting import assert_judged
 from judgesmith.cli.main import app
+from judgesmith.rooms.adapters.asserting import assert_judged
 
 OWN = {"output": "Antwort", "source": "Frage", "score": "Note"}
 NAMED = [word for role, name in OWN.items() for word in ("--columns", f"{role}={name}")]

@@ -12,12 +12,12 @@ from judgesmith import presets
 from judgesmith.compiling.run import Setup
 from judgesmith.datasets.perturbations.base import PAPER
 from judgesmith.datasets.perturbations.dhp import TASKS
-from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies.config import StudyRequest
 from judgesmith.experiments.studies.run import Study
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
-from judgesmith.training import distill_run, synthesizing
+from judgesmith.rooms.discerning.options import DiscernOptions
+from judgesmith.rooms.training import distill_run, synthesizing
 
 CASES = cases(__file__)
 NUMBERS, STUDIES, TRAINING, DISCERN, TABLE_1 = (

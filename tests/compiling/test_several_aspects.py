@@ -307,7 +307,6 @@ def test_a_judge_of_several_is_compiled_again_from_its_own_aspects(
             "all cannot be combined with other aspects",
         ),
         (("--aspect", "fluency", "--aspect", "style"), "no aspect 'style'"),
-        (("--aspect", "all", "--also", "discern"), "of one aspect"),
         (("--aspect", "all", "--take", "tone=zero-shot"), "there is no aspect 'tone'"),
         (("--aspect", "all", "--take", "fluency=best"), "fluency: take: there is no"),
     ],

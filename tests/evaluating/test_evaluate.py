@@ -19,11 +19,11 @@ from json_lines import write
 from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
-from judgesmith.discerning.judging import open_subject
-from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
 from judgesmith.evaluating.judges import Spec
 from judgesmith.programs.models.lm import Connection
+from judgesmith.rooms.discerning.judging import open_subject
+from judgesmith.rooms.discerning.options import DiscernOptions
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from judgesmith.discerning import rewriting
-from judgesmith.injections.rules import suspicion
 from judgesmith.programs.comparing import comparison, synthesis
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.openlgauge import grounding
@@ -23,6 +21,8 @@ from judgesmith.programs.prompting.layouts import (
     TextLayout,
     disarm,
 )
+from judgesmith.rooms.discerning import rewriting
+from judgesmith.rooms.injections.rules import suspicion
 from judgesmith.signatures.values import Criterion
 
 CRITERIA = (

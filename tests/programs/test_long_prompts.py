@@ -15,7 +15,7 @@ from judgesmith.programs.models.lm import (
     LanguageModel,
     language_model,
 )
-from judgesmith.training.distilled.judge import Distilled
+from judgesmith.rooms.training.distilled.judge import Distilled
 
 #: Characters of a prompt from which on the server refuses it; and the last word of a text that is longer.
 MOST, LAST = 40_000, "zanzibar"

@@ -8,7 +8,6 @@ import pytest
 from misbehaving_server import MakeServer, Say
 
 import judgesmith as js
-from judgesmith.adapters.batches import body_of
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import (
     Connection,
@@ -22,6 +21,7 @@ from judgesmith.programs.models.transport import (
     ThroughLiteLLM,
     read_reply,
 )
+from judgesmith.rooms.adapters.batches import body_of
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
 PROMPT = [

@@ -202,7 +202,6 @@ def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_hal
 #: The modules that make pages, and what their pages are called here.
 MAKERS = {
     "checking/show.py": "checks",
-    "choosing/front.py": "front",
     "discerning/page.py": "discern",
     "evaluating/page.py": "evaluation",
     "reports/spans.py": "report",

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from judgesmith.agreement.differences import Difference
 from judgesmith.agreement.meta.evaluation import meta_evaluate
-from judgesmith.choosing import front
 from judgesmith.cli.main import app
 from judgesmith.datasets.perturbations.registry import (
     PERTURBATIONS,
@@ -26,11 +25,6 @@ from judgesmith.datasets.perturbations.registry import (
     find_perturbations,
 )
 from judgesmith.datasets.row import Row
-from judgesmith.discerning import page as discernment
-from judgesmith.discerning.judging import Subject, judge, missing
-from judgesmith.discerning.options import DiscernOptions
-from judgesmith.discerning.pairs import Book, Texts, make_pairs
-from judgesmith.discerning.run import analyse
 from judgesmith.evaluating import page as evaluation
 from judgesmith.evaluating.sources import Judged
 from judgesmith.experiments.studies import page as study
@@ -39,6 +33,14 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.reports import spans
 from judgesmith.reports.rows import read_scored
+from judgesmith.rooms.discerning import page as discernment
+from judgesmith.rooms.discerning.judging import Subject, judge, missing
+from judgesmith.rooms.discerning.options import DiscernOptions
+from judgesmith.rooms.discerning.pairs import Book, Texts, make_pairs
+from judgesmith.rooms.discerning.run import analyse
+from judgesmith.rooms.watching import browsing, folder, history
+from judgesmith.rooms.watching import page as drift
+from judgesmith.rooms.watching.watching import Look, WatchOptions, compared
 from judgesmith.signatures.values import (
     Criterion,
     ErrorSpan,
@@ -46,9 +48,6 @@ from judgesmith.signatures.values import (
     ScoreInterval,
     Verdict,
 )
-from judgesmith.watching import browsing, folder, history
-from judgesmith.watching import page as drift
-from judgesmith.watching.watching import Look, WatchOptions, compared
 
 #: A name that no telephone has room for, without a place to break it.
 LONG = "summarisation_faithfulness_judge_compiled_on_2026-11-23_with_forty_labels"
@@ -556,29 +555,6 @@ def notebook_page(_: Path, __: Path) -> str:
     return f"<!doctype html><html lang=en>{head}<main><h1>Notebook</h1>{shown}</main></html>"
 
 
-def front_page(page: Path, place: Path) -> str:
-    points = [
-        front.Point(
-            name,
-            (q, q - 0.5, q + 0.5),
-            (d, d / 2, 3.5),
-            "typos",
-            alarms,
-            0.02,
-            812.0,
-            0,
-        )
-        for name, q, d, alarms in (
-            (f"{LONG} {HOSTILE}", 1.4, 0.4, 0.6),
-            ("zero-shot", 0.2, 2.1, 0.1),
-            ("random 2", 1.1, 0.3, 0.7),
-        )
-    ]
-    return front.front_page(
-        points, "Q", "15 good training outputs", "random 2 is saved.", [LONG]
-    )
-
-
 #: The pages that are files: (where the page will stand, an empty folder for what it is made from) -> HTML.
 FILES: dict[str, Callable[[Path, Path], str]] = {
     "report": report_page,
@@ -589,5 +565,4 @@ FILES: dict[str, Callable[[Path, Path], str]] = {
     "watch": watch_page,
     "browse": browse_page,
     "notebook": notebook_page,
-    "front": front_page,
 }

@@ -19,7 +19,6 @@ from judgesmith.cli.commands import (
     flag,
 )
 from judgesmith.errors import OptionError
-from judgesmith.parts import plugin
 
 if TYPE_CHECKING:
     from judgesmith.compiling.run import CompileRun, Setup
@@ -38,8 +37,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     The objective follows from the kind of labels (or is set by `--objective`). Scores: Q = Pearson + Spearman +
     Kendall tau-b, from -3 to 3. Categories: weighted kappa. Pass and fail: AUC. Preferences: pairwise accuracy.
 
-    `--also discern` compares the finalists' detection rates, false alarms, robustness to attacks, and cost, on a page
-    beside the judge. `--take NAME` then saves another finalist. Further options: `judgesmith list options compile`,
+    `--take NAME` saves another candidate. Further options: `judgesmith list options compile`,
     `judgesmith list methods NAME` and `judgesmith list optimizers NAME`.
     """
 
@@ -227,12 +225,6 @@ def compile_judge(
         if not as_json:
             tell_labels(labels)
         plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
-        compared = None
-        if run.run.also:
-            compare = plugin("also", run.run.also)
-            compared = compare(run, compiler, judge, labels, plan)
-            compiler = compared.compiler
-            plan = compared.plan
         if dry_run:
             return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
         log = run.log()
@@ -251,15 +243,11 @@ def compile_judge(
         problem = logged.error if logged is not None else None
         if as_json:
             facts = report.to_dict() | {"judge": str(run.output)}
-            if compared is not None:
-                facts["front"] = compared.run(compiler).to_dict()
             if logged is not None:
                 facts["mlflow"] = logged.to_dict()
             print_json(facts)
         else:
             show_report(report, compiled, shown=labels.warnings)
-            if compared is not None:
-                compared.run(compiler).tell()
             tell_saved(run.output, against=report.against_people)
         if logged is not None and (problem or not as_json):
             tell_logged(logged)

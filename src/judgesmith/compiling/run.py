@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from judgesmith.datasets.loading import FEWEST, read_aspects, read_labels
 from judgesmith.datasets.marks import Kind
@@ -73,15 +73,6 @@ PANEL = "panel"
 OF_PANEL = ("members", "forms", "models", "row_calls", "infer")
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
-#: What finalists are perturbed by; minor perturbations would tell judges apart on many texts only.
-PERTURBED = (
-    "degradation:major",
-    "random-answer",
-    "invariance",
-    "attack-request",
-    "attack-plea",
-    "attack-system",
-)
 
 
 class RunOptions(JudgeInWords, CompileOptions):
@@ -113,28 +104,6 @@ class RunOptions(JudgeInWords, CompileOptions):
         None,
         "MLflow experiment to log the run to, at MLFLOW_TRACKING_URI or in MLflow's local folder. If logging fails, "
         "the judge is still saved and the exit code is 1.",
-    )
-    also: Literal["discern"] | None = option(
-        None,
-        "Further comparison of the finalists, on a page beside the judge. discern: detection rates, false "
-        "alarms, attacks and cost.",
-    )
-    finalists: int = option(
-        4,
-        "--also: maximum number of finalists (the saved judge, zero-shot, and the candidates with the highest "
-        "agreement).",
-        ge=2,
-        le=6,
-    )
-    discern_texts: int = option(
-        15, "--also: maximum number of good training outputs to perturb.", ge=2
-    )
-    discern_perturb: tuple[str, ...] = option(
-        PERTURBED,
-        "--also: perturbations, as in `discern --perturb`, but only those that need no model.",
-    )
-    discern_language: str = option(
-        "en", "--also: language code of the texts, e.g. en, de or zh."
     )
 
 
@@ -346,10 +315,6 @@ class CompileRun:
         for name, value in chosen["run"].items():
             if value is not None and (why := setup.unused(name)):
                 raise OptionError(f"{name}=… has no effect with {why}")
-            if name.startswith(("finalists", "discern_")) and not chosen["run"].get(
-                "also"
-            ):
-                raise OptionError(f"{name}=… has no effect without --also discern")
         return cls(
             setup=setup,
             run=RunOptions(**chosen["run"]),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from judgesmith.errors import OptionError
 from judgesmith.running.console import out
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ def compile_aspects(
     from judgesmith.running.console import Watch, err, print_json
     from judgesmith.running.opening import check_writable, model_for, quiet
 
-    _refuse(run)
     with quiet():
         several = run.several()
         models = [model_for(judge, run.lm) for judge in several.judges.values()]
@@ -81,14 +79,6 @@ def compile_aspects(
                 style="red",
             )
         return int(report.nothing_scored or report.against_people or failed)
-
-
-def _refuse(run: CompileRun) -> None:
-    """Raise OptionError if an option is set that only a judge of one aspect has."""
-    if run.run.also is not None:
-        raise OptionError(
-            f"--also {run.run.also} compares candidates of one aspect; leave it out, or compile the aspects one by one"
-        )
 
 
 def show_aspects(report: AspectsReport, *, shown: Sequence[str] = ()) -> None:

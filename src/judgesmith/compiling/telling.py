@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from judgesmith.datasets.records import Account, Labels
-    from judgesmith.mlflow.logging import Logged
     from judgesmith.optimizers.report import Plan
     from judgesmith.programs.models.lm import LanguageModel
+    from judgesmith.rooms.mlflow.logging import Logged
 
 
 def tell_labels(labels: Labels) -> None:

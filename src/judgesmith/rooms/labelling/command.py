@@ -1,0 +1,212 @@
+"""`judgesmith label`: people label rows on a page of this machine."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import field_validator
+
+from judgesmith.cli.commands import Command, Json, Rows, argument, flag
+from judgesmith.errors import OptionError
+from judgesmith.rooms.labelling.request import LabelRequest, Order
+
+if TYPE_CHECKING:
+    from judgesmith.rooms.labelling.run import LabelSession
+
+
+class Label(Command, Rows, Json):
+    """Label rows by keyboard on a local web page; Ctrl-C ends it.
+
+    The page is served to this machine only. Every answer is saved at once in one SQLite file. Run the same command to
+    continue. Several tabs and raters can work at the same time. The exported file compiles without options:
+    judgesmith compile labels.jsonl
+    """
+
+    panel: ClassVar[str] = "Start"
+
+    rows: str | None = argument(
+        None, "Rows to label: .csv, .tsv, .json, .jsonl, .parquet or .xlsx.", "ROWS"
+    )
+    kind: str | None = flag(
+        None,
+        "Kind of labels: score, category, binary (pass or fail), preference (A or B) or spans (error spans). "
+        "Default: score.",
+        metavar="KIND",
+    )
+    scale: tuple[float, float] | None = flag(
+        None, "Worst and best score. Default: 1 5.", metavar="LOW HIGH"
+    )
+    categories: str | None = flag(
+        None, "Categories, worst first: bad,ok,good.", metavar="WORDS"
+    )
+    aspect: list[str] = flag(
+        [],
+        "Aspect to rate, e.g. coherence. Repeat for several questions.",
+        metavar="NAME",
+    )
+    why: bool = flag(
+        False, "Require a reason with every answer. Otherwise reasons are optional."
+    )
+    guidelines: Path | None = flag(
+        None, "Text file to show beside every row.", metavar="FILE"
+    )
+    rater: str | None = flag(None, "Name of the rater. Default: entered on the page.")
+    store: Path | None = flag(
+        None,
+        "SQLite file of the answers. Default: ROWS.labels.sqlite in this folder.",
+        metavar="FILE",
+    )
+    export: Path | None = flag(
+        None,
+        "JSON-lines file to write the labels to at the end, one line per rater and row.",
+        metavar="FILE",
+    )
+    export_only: bool = flag(
+        False,
+        "Print the agreement of the raters and write --export, without opening the page.",
+    )
+    n: int | None = flag(
+        None,
+        "Number of rows to label. A larger number in a later run adds rows. Default: all.",
+        "--n",
+        ge=1,
+    )
+    order: Order = flag(
+        "file",
+        "Order of the rows: file, random (for `estimate`), or suggest (as `judgesmith suggest`).",
+    )
+    repeats: float | None = flag(
+        None,
+        "Share of rows (0 to 1) shown twice to each rater, to measure consistency. They come ten rows later, or at "
+        "the end. Default: none.",
+        metavar="SHARE",
+    )
+    seed: int = flag(0, "Random seed of --order random.")
+    port: int = flag(
+        0,
+        "Port of the page. 0: that of the last run, or any free port.",
+        ge=0,
+        le=65535,
+    )
+    no_browser: bool = flag(False, "Print the address without opening a browser.")
+
+    @field_validator("aspect", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    def request(self) -> LabelRequest:
+        """Return the session that the options describe.
+
+        Its store is beside ROWS unless named.
+
+        Raises:
+            OptionError: If options contradict each other.
+        """
+        if self.store is None and self.rows is None:
+            raise OptionError(
+                "give ROWS, or --store FILE of rows that were labelled before"
+            )
+        words = self.categories.split(",") if self.categories else []
+        return LabelRequest(
+            store=self.store
+            or Path(Path(str(self.rows)).name).with_suffix(".labels.sqlite"),
+            rows=self.rows,
+            columns=self.roles(),
+            kind=self.kind,
+            scale=self.scale,
+            categories=tuple(word.strip() for word in words),
+            aspects=tuple(self.aspect),
+            why=self.why,
+            guidelines=self.guidelines,
+            n=self.n,
+            order=self.order,
+            repeats=self.repeats,
+            seed=self.seed,
+        )
+
+    def run(self) -> None:
+        """Open the store and serve the page, or export the labels."""
+        from judgesmith.rooms.labelling.export import check_export
+        from judgesmith.rooms.labelling.run import open_store
+        from judgesmith.running.console import err, out, print_json
+        from judgesmith.running.plain import one_line
+        from judgesmith.running.private import require_server
+
+        if self.rows is None and not self.export_only:
+            raise OptionError(
+                "give ROWS to label, or --export-only --store FILE for labels that are there"
+            )
+        if not self.export_only:
+            require_server()
+        opened = open_store(self.request())
+        for note in opened.notes:
+            err.print(one_line(f"note: {note}"), style="yellow", markup=False)
+        if self.export is not None:
+            check_export(self.export)
+        if not self.export_only:
+            self._serve(opened)
+        result = opened.result(self.export)
+        opened.store.close()
+        if self.as_json:
+            print_json(result)
+            return
+        for line in _summary(result):
+            out.print(one_line(line), markup=False, soft_wrap=True)
+
+    def _serve(self, opened: LabelSession) -> None:
+        """Serve the page until it is ended."""
+        from judgesmith.rooms.labelling.run import serve
+        from judgesmith.running.console import err
+        from judgesmith.running.plain import one_line
+
+        def started(address: str) -> None:
+            err.print(
+                f"labelling {opened.rows} rows at {address}",
+                markup=False,
+                soft_wrap=True,
+            )
+            err.print(
+                f"Kept in {one_line(str(opened.store.path))}; Ctrl-C ends it.",
+                markup=False,
+                soft_wrap=True,
+            )
+            if not self.no_browser:
+                webbrowser.open(address)
+
+        serve(opened, self.rater, started, self.port)
+
+
+def _summary(result: dict[str, Any]) -> list[str]:
+    """Return a summary in a few lines."""
+    lines = [
+        f"{result['labels']} labels on {result['rows']} rows, kept in {result['store']}"
+    ]
+    for one in result["raters"]:
+        if one["same"] is None:
+            again = ""
+        else:
+            again = f", the same answer twice on {one['same']:.0%} of {one['twice']}"
+        lines.append(
+            f"  {one['rater']}: {one['rated']} rated, {one['skipped']} skipped{again}"
+        )
+    for one in result["agreement"]:
+        if one["rows"]:
+            lines.append(
+                f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters"
+            )
+    if result["split_rows"]:
+        lines.append(f"  raters split on {result['split_rows']} rows (--json has them)")
+    if "export" in result:
+        lines.append(f"wrote {result['exported']} labels to {result['export']}")
+    return lines
+
+
+def _agreement(one: dict[str, Any]) -> str:
+    from judgesmith.running.console import number
+
+    if "f1" in one:
+        return f"F1 of the marked characters {number(one['f1'])}, with severities {number(one['weighted_f1'])}"
+    return f"Krippendorff's alpha {number(one['alpha'])}, equal answers {number(one['equal'])}"
