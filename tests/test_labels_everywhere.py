@@ -13,10 +13,10 @@ from json_lines import write
 from judgesmith.datasets import Labels, iter_rows, read_labels
 from judgesmith.datasets.loading import read_compared
 from judgesmith.errors import LabelsError
+from judgesmith.evaluating.few import read_few, read_suggestable
 from judgesmith.evaluating.judges import Selection, read_judged
 from judgesmith.reports.rows import read_scored
 from judgesmith.rooms.discerning.pairs import read_texts
-from judgesmith.rooms.labelling.few import read_few, read_suggestable
 from judgesmith.rooms.labelling.units import read_units
 
 FOLDER = Path(__file__).parent / "datasets" / "awkward"

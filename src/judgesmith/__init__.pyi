@@ -3,6 +3,7 @@
 from judgesmith.agreement.correlation import CorrelationSum as CorrelationSum
 from judgesmith.agreement.correlation import correlate as correlate
 from judgesmith.agreement.discernment import discernment as discernment
+from judgesmith.agreement.estimation import estimate as estimate
 from judgesmith.agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
 from judgesmith.agreement.meta.evaluation import meta_evaluate as meta_evaluate
 from judgesmith.agreement.metric import Agreement as Agreement
@@ -54,7 +55,6 @@ from judgesmith.programs.simple import judge as judge
 from judgesmith.rooms.adapters.asserting import assert_agreement as assert_agreement
 from judgesmith.rooms.adapters.asserting import assert_judged as assert_judged
 from judgesmith.rooms.engines.batches import BatchScorer as BatchScorer
-from judgesmith.rooms.labelling.estimation import estimate as estimate
 from judgesmith.rooms.labelling.suggestion import suggest as suggest
 from judgesmith.rooms.mlflow.logging import mlflow_scorer as mlflow_scorer
 from judgesmith.rooms.training.distilled.judge import Distilled as Distilled

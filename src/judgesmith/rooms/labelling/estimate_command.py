@@ -12,12 +12,12 @@ from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
     from judgesmith.agreement.correlation import Vector
-    from judgesmith.rooms.labelling.estimation import (
+    from judgesmith.agreement.estimation import (
         Estimates,
         SystemDifference,
         SystemEstimate,
     )
-    from judgesmith.rooms.labelling.few import Scored
+    from judgesmith.evaluating.few import Scored
 
 
 class Estimate(Command, Rows, Worded, Json):
@@ -65,8 +65,8 @@ class Estimate(Command, Rows, Worded, Json):
         """Print the estimate of each system, with intervals."""
         import numpy as np
 
-        from judgesmith.rooms.labelling.estimation import estimate
-        from judgesmith.rooms.labelling.few import read_few
+        from judgesmith.agreement.estimation import estimate
+        from judgesmith.evaluating.few import read_few
         from judgesmith.running.console import print_json
 
         judges = [self.judge] if self.judge else ()

@@ -11,7 +11,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.errors import OptionError
-from judgesmith.rooms.labelling.few import read_suggestable
+from judgesmith.evaluating.few import read_suggestable
 from judgesmith.rooms.labelling.request import LabelRequest
 from judgesmith.rooms.labelling.store import AnswerEvent, Store
 from judgesmith.rooms.labelling.suggestion import suggest

@@ -10,7 +10,7 @@ from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
     from judgesmith.agreement.correlation import Vector
-    from judgesmith.rooms.labelling.few import Scored
+    from judgesmith.evaluating.few import Scored
 
 
 class Suggest(Command, Rows, Worded, Json):
@@ -52,7 +52,7 @@ class Suggest(Command, Rows, Worded, Json):
         """Print the rows to label, or write them to a file."""
         import numpy as np
 
-        from judgesmith.rooms.labelling.few import read_suggestable
+        from judgesmith.evaluating.few import read_suggestable
         from judgesmith.rooms.labelling.suggestion import suggest
         from judgesmith.running.console import out, print_json
         from judgesmith.running.plain import one_line

@@ -22,10 +22,10 @@ import scipy
 
 from judgesmith.agreement.correlation import Codes, Vector, id_codes, vector
 from judgesmith.agreement.fields import json_values
+from judgesmith.agreement.rates import Rate, rate, strata, together
 from judgesmith.agreement.resampling import FEWEST_SYSTEMS
 from judgesmith.agreement.significance import holm
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.rooms.labelling.rates import Rate, rate, strata, together
 from judgesmith.tables import p_in_words
 
 ALL = "all rows"
@@ -228,6 +228,58 @@ def estimate(
     at_large = _at_large(labelled_means, confidence)
     return Estimates(
         ranked, differences, weight, confidence, count, labelled, tuple(notes), at_large
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Human means of systems, corrected by the judge as in `estimate`.
+
+    names: of the systems. human: their means, NaN without a human score. judge: the judge's means over all rows.
+    errors: each document's share in the error of `human` -> (systems, documents). clusters: documents with a human
+    score.
+    """
+
+    names: tuple[str, ...]
+    human: Vector
+    judge: Vector
+    errors: npt.NDArray[np.float64]
+    clusters: Codes
+
+    def error_between(self, one: str, other: str) -> float:
+        """Return the standard error of the difference of two systems' means: what is hard for both leaves it."""
+        both = [self.errors[self.names.index(name)] for name in (one, other)]
+        return float(np.linalg.norm(both[0] - both[1]))
+
+
+def corrected_means(
+    judge: Vector,
+    human: Vector,
+    systems: Sequence[str],
+    documents: Codes,
+) -> Corrected:
+    """Return the corrected means of systems, in the order in which they first stand.
+
+    Args:
+        judge: one score per row; NaN where it failed.
+        human: one score per row; NaN without one.
+        systems: system of each row.
+        documents: number of each row's document, from 0.
+    """
+    names, sys = _systems(systems, len(judge))
+    count = int(documents.max()) + 1
+    ones = np.ones(len(judge))
+    sums = []
+    for s in range(len(names)):
+        own = sys == s
+        sums.append(_sums(judge[own], human[own], ones[own], documents[own], count))
+    weight, _ = _common_weight(sums)
+    return Corrected(
+        tuple(names),
+        np.array([one.mean(weight) for one in sums]),
+        np.array([one.naive for one in sums]),
+        np.stack([one.a - weight * one.b for one in sums]),
+        np.array([one.clusters for one in sums]),
     )
 
 

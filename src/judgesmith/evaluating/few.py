@@ -125,15 +125,15 @@ def read_few(
     chosen = bool(own or aspect or ratings_of(columns or {}))
     if own or (not files and labels_needed):
         named = own[0] if own else aspect
-        result.human = _people(result, file, named, chosen=chosen)
+        result.human = people_of(result, file, named, chosen=chosen)
     for name in files:
-        roles = _roles_of(name, result.held, columns)
+        roles = roles_of(name, result.held, columns)
         labels = read_file(name, roles, texts_needed=False, orders=orders or {})
         _join_labels(result, file, labels, aspect, chosen=chosen)
     return result
 
 
-def _roles_of(
+def roles_of(
     name: str, held: Sequence[Held], columns: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the columns of a file of labels: as the user named them, else as the judge was compiled from them."""
@@ -172,7 +172,7 @@ def _join_labels(
     result: Scored, file: File, labels: File, aspect: str | None, *, chosen: bool
 ) -> None:
     """Add the human ratings of a file of labels to the rows of the same ids."""
-    ratings = _people(result, labels, aspect, chosen=chosen)
+    ratings = people_of(result, labels, aspect, chosen=chosen)
     pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
     for j, i in pairs:
         if not np.isnan(ratings[j]):
@@ -185,7 +185,9 @@ def _join_labels(
         )
 
 
-def _people(result: Scored, file: File, aspect: str | None, *, chosen: bool) -> Vector:
+def people_of(
+    result: Scored, file: File, aspect: str | None, *, chosen: bool
+) -> Vector:
     """Return the human ratings of a file's rows, and keep their aspect and the scores of fail and pass.
 
     Raises:
@@ -274,7 +276,7 @@ def _labelled_texts(
     """Return human ratings by text: files of labels often number their rows afresh."""
     result: dict[tuple[str, str], float] = {}
     for name in labels:
-        file = read_file(name, _roles_of(name, scored.held, columns))
+        file = read_file(name, roles_of(name, scored.held, columns))
         aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
         wanted = aspect or next(iter(aspects), None)
         if wanted not in aspects:
@@ -285,7 +287,7 @@ def _labelled_texts(
                 f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled"
             )
         chosen = bool(aspect or ratings_of(columns or {}))
-        _people(scored, file, wanted, chosen=chosen)
+        people_of(scored, file, wanted, chosen=chosen)
         for row in file.rows:
             if wanted in row.scores:
                 result[_key(row)] = row.scores[wanted]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgesmith.agreement.estimation import estimate
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.rooms.labelling.estimation import estimate
 
 NAN = float("nan")
 
