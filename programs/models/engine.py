@@ -65,9 +65,10 @@ def _close() -> None:
 
     if _loop is not None and _loop.is_running() and _thread is not None:
         with contextlib.suppress(Exception):
-            asyncio.run_coroutine_threadsafe(everything(), _loop).result(timeout=2)
+            asyncio.run_coroutine_threadsafe(everything(), _loop).result(timeout=10)
         _loop.call_soon_threadsafe(_loop.stop)
-        _thread.join(timeout=1)
+        # A loop that still runs while the interpreter ends can crash it: a busy machine gets the time.
+        _thread.join(timeout=10)
 
 
 def _after_fork() -> None:
