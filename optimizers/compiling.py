@@ -70,6 +70,7 @@ from judgesmith.programs.active_critic.task import (
     Labelled,
     TaskInference,
 )
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.aspects import OVERALL
 from judgesmith.programs.capabilities import (
     Form,
@@ -95,7 +96,6 @@ from judgesmith.programs.models.lm import (
     is_local,
     shared_price,
 )
-from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.outcome import Calibration, Decision, Outcome
 from judgesmith.programs.progress import Progress, Silent
 from judgesmith.programs.readings.bindings.opening import offer

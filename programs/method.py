@@ -20,11 +20,12 @@ from judgesmith import parts
 from judgesmith.errors import ArtifactError, JudgesmithError, OptionError
 from judgesmith.programs import pipeline
 from judgesmith.programs.active_critic.task import TaskKnowledge
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.capabilities import fitted_of, models_of
 from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
 from judgesmith.programs.models.names import check_listed
-from judgesmith.programs.models.transport import Message, Reply, Request, Unanswered
+from judgesmith.programs.models.transport import Message, Request, Unanswered
 from judgesmith.programs.outcome import Outcome
 from judgesmith.programs.prompting.predict import Compilable, JudgePredict, called
 from judgesmith.signatures.values import Criterion, Item, Verdict

@@ -83,18 +83,21 @@ SCRIPTS = ("bench",)
 #: What a sub-package may import of its own room; "" is the files of the room itself.
 INSIDE = {
     "programs": {
-        "models": set(),
-        "prompting": {"models"},
+        "answers": set(),
+        "models": {"answers"},
+        "prompting": {"answers", "models"},
         "": {
+            "answers",
             "models",
             "prompting",
             "active_critic",
         },  # every judge may take a task that was inferred
-        "active_critic": {"", "models", "prompting"},
-        "openlgauge": {"", "models", "prompting", "active_critic"},
-        "comparing": {"", "models", "prompting"},
+        "active_critic": {"", "answers", "models", "prompting"},
+        "openlgauge": {"", "answers", "models", "prompting", "active_critic"},
+        "comparing": {"", "answers", "models", "prompting"},
         "pointwise": {
             "",
+            "answers",
             "models",
             "prompting",
             "active_critic",
@@ -103,16 +106,18 @@ INSIDE = {
         },
         "panel": {
             "",
+            "answers",
             "models",
             "prompting",
             "active_critic",
             "comparing",
             "openlgauge",
         },
-        "readings": {"", "models", "pointwise", "panel", "prompting"},
-        "several": {"", "models", "prompting", "readings"},
+        "readings": {"", "answers", "models", "pointwise", "panel", "prompting"},
+        "several": {"", "answers", "models", "prompting", "readings"},
         "baselines": {
             "",
+            "answers",
             "models",
             "prompting",
             "active_critic",

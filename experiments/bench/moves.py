@@ -24,6 +24,7 @@ from judgesmith.disarming import disarm
 from judgesmith.experiments.bench.gains import DATA, SOURCE, TRUE, WRONG
 from judgesmith.experiments.studies.saving import save
 from judgesmith.programs import pipeline
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.capabilities import begin
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import (
@@ -31,7 +32,7 @@ from judgesmith.programs.models.lm import (
     LanguageModel,
     language_model,
 )
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.outcome import Outcome
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings.judge import ModelReadings

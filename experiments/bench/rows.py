@@ -38,11 +38,12 @@ from judgesmith.experiments.bench.scoring import (
 )
 from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
-from judgesmith.programs.models.transport import Reply, Request, read_reply
+from judgesmith.programs.models.transport import Request, read_reply
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"

@@ -13,9 +13,9 @@ from dspy.predict.parameter import Parameter
 
 from judgesmith.disarming import disarm
 from judgesmith.errors import CallError
+from judgesmith.programs.answers.criteria import Drawn
 from judgesmith.programs.models.as_dspy import Result
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.prompting.answers import Drawn
 from judgesmith.programs.prompting.layouts import (
     CriteriaListLayout,
     Laid,

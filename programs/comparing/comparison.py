@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
 from typing import Any, Literal, TypeVar, Unpack, cast
@@ -27,14 +25,17 @@ import numpy as np
 from judgesmith.errors import CallError, OptionError
 from judgesmith.likeness import same_output
 from judgesmith.parts import Options, option
+from judgesmith.programs.answers.likely import letters, token_at, word_probabilities
+from judgesmith.programs.answers.reading import Read
+from judgesmith.programs.answers.reply import Reply
+from judgesmith.programs.answers.words import is_listed, said_word
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.as_dspy import Result, value_of
 from judgesmith.programs.models.lm import Capabilities, LanguageModel, Sampling
-from judgesmith.programs.models.transport import Message, Reply, Request
+from judgesmith.programs.models.transport import Message, Request
 from judgesmith.programs.one_aspect import OneAspect
-from judgesmith.programs.prompting.answers import token_at
 from judgesmith.programs.prompting.forms import Form, choice
-from judgesmith.programs.prompting.layouts import Layout, Read, block
+from judgesmith.programs.prompting.layouts import Layout, block
 from judgesmith.programs.prompting.predict import (
     Answer,
     Call,
@@ -132,77 +133,6 @@ class Comparison:
             self.better + self.worse - (self.better - self.worse) ** 2
         )  # of +1, −1 and 0
         return math.sqrt(max(0.0, variance) / (self.answers - 1))
-
-
-def word_probabilities(
-    reply: Reply, start: int, words: Sequence[str], *, whole: bool = False
-) -> tuple[tuple[float, ...], float]:
-    """Return the probabilities of `words` at character `start` of an answer, summing to 1, and their share before.
-
-    A word's surface forms are added up: any case, with a leading space or its marks in tokenizers (Ġ, ▁), with
-    punctuation, or (unless `whole`) its beginning, where that begins no other of the words: servers whose tokenizer
-    cuts one of them give its first piece alone. That is the softmax over the logarithms of the three sums. Zeros with a
-    share of 0 if the reply has no log-probabilities there.
-    """
-    token = token_at(reply, start)
-    sums = [0.0] * len(words)
-    if token is not None:
-        for text, logprob in token.alternatives:
-            piece = _letters(text)
-            fits = [
-                i
-                for i, word in enumerate(words)
-                if word.lower() == piece
-                or (piece and not whole and word.lower().startswith(piece))
-            ]
-            if len(fits) == 1 and not math.isnan(logprob):
-                sums[fits[0]] += math.exp(min(logprob, 0.0))
-    share = sum(sums)
-    if share <= 0.0:
-        return tuple(sums), 0.0
-    return tuple(s / share for s in sums), min(share, 1.0)
-
-
-@lru_cache(maxsize=4096)
-def _letters(text: str) -> str:
-    return re.sub(r"[\W\d_]+", "", text.replace("Ġ", "")).lower()
-
-
-def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
-    """Return the number of the word that an answer gives, and its character: its first word, else the only one.
-
-    None if that is not clear ("not better", two words).
-    """
-    matches = list(re.finditer(rf"\b({'|'.join(words)})\b", text, re.IGNORECASE))
-    if not matches or re.search(
-        rf"(?:\bnot|n['’]t|\bneither|\bnor)\s+(?:\w+\s+)?(?:{'|'.join(words)})\b",
-        text,
-        re.I,
-    ):
-        return None
-    place = {word.lower(): i for i, word in enumerate(words)}
-    first = matches[0]
-    begins = not re.search(r"\w", text[: first.start()])
-    following = re.match(
-        rf"(\W*+)((?:or|and|but)\b\W*+)?(?:{'|'.join(words)})\b",
-        text[first.end() :],
-        re.I,
-    )
-    listed = following and (following[2] or any(mark in following[1] for mark in "/,"))
-    if (begins and not listed) or len({m[0].lower() for m in matches}) == 1:
-        return place[first[0].lower()], first.start()
-    return None
-
-
-def is_listed(text: str, words: Sequence[str]) -> bool:
-    """Return True if an answer begins with two of the words as if they were one answer: "yes and no"."""
-    either = "|".join(words)
-    listed = re.match(
-        rf"\W*({either})\b\W{{1,3}}(?:(?:or|and|but)\b\W{{1,3}})({either})\b",
-        text,
-        re.IGNORECASE,
-    )
-    return listed is not None and listed[1].lower() != listed[2].lower()
 
 
 class ComparisonLayout(Layout):
@@ -566,7 +496,7 @@ class PairwiseComparer(Evaluator):
         listed = dict(answer.read.values["token"].alternatives)
         unlisted = [word for word in words if word not in listed]
         if not (await lm.capabilities()).grammar:
-            starts = tuple(_letters(text) or "-" for text in listed)
+            starts = tuple(letters(text) or "-" for text in listed)
             cut = [word for word in unlisted if word.lower().startswith(starts)]
             note = f"the first token was read, which does not spell {' and '.join(cut)} to its end"
             return replace(compared, notes=(*compared.notes, note)) if cut else compared

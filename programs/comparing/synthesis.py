@@ -21,12 +21,13 @@ import dspy
 
 from judgesmith.disarming import disarm
 from judgesmith.likeness import folded
+from judgesmith.programs.answers import reading
+from judgesmith.programs.answers.reading import Read
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.comparing.comparison import sampled
 from judgesmith.programs.models.as_dspy import Result, value_of
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.models.transport import Reply
-from judgesmith.programs.prompting import answers
-from judgesmith.programs.prompting.layouts import Layout, Read, block
+from judgesmith.programs.prompting.layouts import Layout, block
 from judgesmith.programs.prompting.predict import (
     Evaluator,
     JudgePredict,
@@ -407,7 +408,7 @@ def bare(text: str) -> str:
     announced = _OPENING.match(text)
     if announced and announced["end"]:
         text = text[announced.end() :].lstrip("*_ \n")
-    return answers.bare(_LABEL.sub("", text))
+    return reading.bare(_LABEL.sub("", text))
 
 
 def fault_of(text: str, others: Iterable[str]) -> str | None:

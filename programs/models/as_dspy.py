@@ -18,7 +18,8 @@ from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.predict.parameter import Parameter
 from dspy.utils.callback import with_callbacks
 
-from judgesmith.programs.models.transport import Message, Reply, Request
+from judgesmith.programs.answers.reply import Reply
+from judgesmith.programs.models.transport import Message, Request
 from judgesmith.signatures.values import Usage
 
 #: Tokens that an answer to a stock DSPy module has at most, by default.

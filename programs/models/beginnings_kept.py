@@ -14,7 +14,8 @@ from contextlib import suppress
 
 import orjson
 
-from judgesmith.programs.models.transport import DENSE, Reply, Request
+from judgesmith.programs.answers.reply import Reply
+from judgesmith.programs.models.transport import DENSE, Request
 
 #: Seconds since its last use for which a beginning is taken to be there. Claude keeps it for 300.
 KEPT = 240.0

@@ -10,14 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from judgesmith.errors import ModelError
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.models.refusals import Unanswered
-from judgesmith.programs.models.transport import (
-    Reply,
-    Request,
-    TokenChoice,
-    Transport,
-    quoted,
-)
+from judgesmith.programs.models.transport import Request, Transport, quoted
 
 
 class Begun:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from judgesmith.parts import Registry
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.engine import PerLoop
-from judgesmith.programs.models.transport import Reply, Request, Transport
+from judgesmith.programs.models.transport import Request, Transport
 
 #: Requests that are answered at once, and as many again that wait.
 AT_ONCE = 16

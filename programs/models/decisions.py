@@ -19,10 +19,11 @@ import httpx
 
 from judgesmith.errors import ModelError
 from judgesmith.extras import from_extra
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.engine import PerLoop
 from judgesmith.programs.models.ollama import reaching
 from judgesmith.programs.models.refusals import refuse
-from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 
 #: Where a server is, where --api-base does not say it, and the key that it is sent.
 ADDRESS = "JUDGESMITH_DECISIONS_BASE"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from judgesmith.errors import CallError
-from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.answers.reply import Reply
 
 
 @dataclass(slots=True)

@@ -34,6 +34,8 @@ from judgesmith.errors import (
     OutageError,
 )
 from judgesmith.parts import plugin
+from judgesmith.programs.answers.reply import Reply, TokenChoice, without_surrogates
+from judgesmith.programs.answers.thoughts import spoken
 from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.as_dspy import (
     TOKENS,
@@ -50,17 +52,13 @@ from judgesmith.programs.models.hanging import Pace, Sends, Usual
 from judgesmith.programs.models.names import qualified
 from judgesmith.programs.models.ollama import check_ollama, is_ollama, ollama_host
 from judgesmith.programs.models.refusals import Denied
-from judgesmith.programs.models.thoughts import spoken
 from judgesmith.programs.models.transport import (
     OpenAIStyle,
-    Reply,
     Request,
     ThroughDSPy,
     ThroughLiteLLM,
-    TokenChoice,
     Transport,
     Unanswered,
-    without_surrogates,
 )
 from judgesmith.programs.models.window import is_short_count
 from judgesmith.signatures.values import Usage

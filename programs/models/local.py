@@ -33,13 +33,13 @@ import httpx
 
 from judgesmith.errors import ModelError
 from judgesmith.extras import from_extra
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.engine import PerLoop
 from judgesmith.programs.models.files import file_sha256, find_model, model_path
 from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.models.transport import (
     DENSE,
     TEMPLATE,
-    Reply,
     Request,
     Transport,
 )

@@ -14,7 +14,8 @@ from typing import Any
 
 from judgesmith.errors import LeakError
 from judgesmith.likeness import Folded, alike, folded, same_output, same_row
-from judgesmith.programs.models.transport import Message, Reply
+from judgesmith.programs.answers.reply import Reply
+from judgesmith.programs.models.transport import Message
 from judgesmith.rows import source_key
 from judgesmith.signatures.values import Item, Usage
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from judgesmith.programs.models.endings import UNFINISHED
+from judgesmith.programs.answers.reply import UNFINISHED
 
 #: What belongs to the stream at the beginning of a line, not to the objects in it.
 _FRAME = re.compile(r"^(?:data:[ \t]*|(?:event|id|retry):[^\n]*|:[^\n]*)", re.MULTILINE)

@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import ollama
 
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.engine import PerLoop, at_exit
 from judgesmith.programs.models.ollama import reaching
 from judgesmith.programs.models.reaching import check_trusted
 from judgesmith.programs.models.transport import (
     DENSE,
     TEMPLATE,
-    Reply,
     Request,
     Unanswered,
     first_line,

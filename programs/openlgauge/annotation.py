@@ -13,9 +13,11 @@ from typing import Any, Literal, Unpack
 import dspy
 
 from judgesmith.disarming import disarm
+from judgesmith.programs.answers.likely import share_of_words
+from judgesmith.programs.answers.reading import Read
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.as_dspy import value_of
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.openlgauge.reading import (
     LABELS,
     MOST,
@@ -25,9 +27,8 @@ from judgesmith.programs.openlgauge.reading import (
     annotation_form,
     read_annotation,
 )
-from judgesmith.programs.prompting.answers import share_of_words
 from judgesmith.programs.prompting.forms import Blocks, Form, Line, choice, number
-from judgesmith.programs.prompting.layouts import DIGITS, Layout, Read, Reading
+from judgesmith.programs.prompting.layouts import DIGITS, Layout, Reading
 from judgesmith.programs.prompting.predict import (
     Answer,
     Call,

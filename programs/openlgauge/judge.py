@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field
 from judgesmith import parts
 from judgesmith.errors import CallError, OptionError
 from judgesmith.parts import option
+from judgesmith.programs.answers.reading import Read
 from judgesmith.programs.aspects import Aspect, Task
 from judgesmith.programs.method import Cost
 from judgesmith.programs.models.lm import (
@@ -49,7 +50,7 @@ from judgesmith.programs.openlgauge.merging import (
     outliers,
 )
 from judgesmith.programs.openlgauge.reading import MOST, Annotation
-from judgesmith.programs.prompting.layouts import Read, Reading
+from judgesmith.programs.prompting.layouts import Reading
 from judgesmith.programs.prompting.predict import Answer, JudgePredict, spent
 from judgesmith.programs.refining import (
     Refinement,

@@ -17,9 +17,9 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from judgesmith.programs.models.thoughts import at_its_places
+from judgesmith.programs.answers.objects import lenient_json
+from judgesmith.programs.answers.thoughts import at_its_places
 from judgesmith.programs.openlgauge.quotes import QUOTED
-from judgesmith.programs.prompting.json_answers import lenient_json
 
 LABELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
 MOST = 8

@@ -14,20 +14,20 @@ from typing import Any, Literal
 import dspy
 
 from judgesmith.programs.active_critic.scoring import mean_score
-from judgesmith.programs.comparing.comparison import is_listed, said_word
+from judgesmith.programs.answers.likely import LOWEST_MASS, share_of_words
+from judgesmith.programs.answers.reading import Read
+from judgesmith.programs.answers.reply import Reply
+from judgesmith.programs.answers.words import is_listed, said_word
 from judgesmith.programs.models.as_dspy import value_of
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Focus
 from judgesmith.programs.openlgauge.grounding import ground_errors
 from judgesmith.programs.openlgauge.reading import LABELS
-from judgesmith.programs.prompting.answers import LOWEST_MASS, share_of_words
 from judgesmith.programs.prompting.forms import Form, choice
 from judgesmith.programs.prompting.layouts import (
     CriteriaLayout,
     Layout,
     OverallLayout,
-    Read,
     Reading,
 )
 from judgesmith.programs.prompting.predict import (

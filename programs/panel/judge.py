@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 from judgesmith import parts
 from judgesmith.errors import CallError, OptionError
 from judgesmith.parts import option
+from judgesmith.programs.answers.reading import Read
 from judgesmith.programs.aspects import Aspect
 from judgesmith.programs.comparing.comparison import settled
 from judgesmith.programs.method import Cost, Words
@@ -37,7 +38,7 @@ from judgesmith.programs.panel.averaging import (
 )
 from judgesmith.programs.panel.criteria import LearnsCriteria
 from judgesmith.programs.panel.forms import FORMS, FormName, Member
-from judgesmith.programs.prompting.layouts import Read, Reading
+from judgesmith.programs.prompting.layouts import Reading
 from judgesmith.programs.prompting.predict import Answer, JudgePredict, spent
 from judgesmith.programs.refining import (
     Matrix,

@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Literal, Self
 
 from judgesmith.disarming import disarm
 from judgesmith.parts import option, read_options
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.aspects import OVERALL
 from judgesmith.programs.method import Words
 from judgesmith.programs.models.decisions import answers_in, percent_of
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.models.transport import Message, Reply, Request
+from judgesmith.programs.models.transport import Message, Request
 from judgesmith.programs.one_aspect import OneAspect
 from judgesmith.programs.registry import methods
 from judgesmith.signatures.values import CriterionScore, Item, Usage, Verdict

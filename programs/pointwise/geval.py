@@ -17,13 +17,15 @@ from typing import Any, ClassVar, Self
 from judgesmith.disarming import disarm
 from judgesmith.errors import CallError
 from judgesmith.parts import option
+from judgesmith.programs.answers.reading import Read
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.comparing.comparison import SAMPLES, Drawing, drawn_answers
 from judgesmith.programs.method import Cost
 from judgesmith.programs.models.engine import PerLoop
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.models.transport import Message, Reply
+from judgesmith.programs.models.transport import Message
 from judgesmith.programs.one_aspect import OneAspect
-from judgesmith.programs.prompting.layouts import OverallLayout, Read, TextLayout
+from judgesmith.programs.prompting.layouts import OverallLayout, TextLayout
 from judgesmith.programs.prompting.predict import JudgePredict, material, spent
 from judgesmith.programs.registry import methods
 from judgesmith.signatures.judging import ScoreBySteps, WriteSteps

@@ -18,6 +18,8 @@ from dspy.dsp.utils.settings import main_thread_config
 from dspy.utils.callback import with_callbacks
 
 from judgesmith.errors import ArtifactError, CallError, ModelError
+from judgesmith.programs.answers.reading import Read
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.as_dspy import (
     Quiet,
@@ -28,10 +30,10 @@ from judgesmith.programs.models.as_dspy import (
 )
 from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.models.parameters import notes_on
-from judgesmith.programs.models.transport import Message, Reply, Request
+from judgesmith.programs.models.transport import Message, Request
 from judgesmith.programs.prompting.beginnings import Beginnings
 from judgesmith.programs.prompting.demonstrations import labelled, traced
-from judgesmith.programs.prompting.layouts import Layout, Read, judges_row, unmarked
+from judgesmith.programs.prompting.layouts import Layout, described, judges_row
 from judgesmith.programs.prompting.saved import (
     SavedPredictor,
     flat,
@@ -279,7 +281,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             reads: list[Read] = []
 
             def readable(reply: Reply) -> bool:
-                reads.append(layout.read(unmarked(reply, self.signature), inputs))
+                reads.append(layout.read(reply, inputs, described(self.signature)))
                 return reads[-1].problem is None and usable(reads[-1])
 
             reply = await lm.complete(

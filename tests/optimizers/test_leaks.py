@@ -25,12 +25,13 @@ from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.optimizers.search.few_shot import LabeledFewShot
 from judgesmith.programs.active_critic.critic import ActiveCritic, Variant
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import Connection, LanguageModel
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.pointwise.geval import GEval

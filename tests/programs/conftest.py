@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from misbehaving_server import MakeServer, Say, Server
 
-from judgesmith.programs.models.transport import Reply, TokenChoice
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from judgesmith.programs.answers.reading import bare
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.comparing import comparison, synthesis
-from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.openlgauge import grounding
 from judgesmith.programs.openlgauge import reading as annotation_text
 from judgesmith.programs.pointwise import geval
-from judgesmith.programs.prompting import answers
 from judgesmith.programs.prompting.layouts import (
     CriteriaLayout,
     CriteriaListLayout,
@@ -40,7 +40,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "prose": lambda text: TextLayout("text", "Answer.", tokens=9).read(Reply(text), {}),
     "annotation": lambda text: annotation_text.read_annotation(text, output=OUTPUT),
     "steps": geval.numbered,
-    "rewritten text": answers.bare,
+    "rewritten text": bare,
     "check of a rewritten text": lambda text: rewriting.check(
         "grammar", text, text + " x"
     ),

@@ -8,6 +8,7 @@ import pytest
 from misbehaving_server import MakeServer, Say
 
 import judgesmith as js
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import (
     Connection,
@@ -15,12 +16,7 @@ from judgesmith.programs.models.lm import (
     language_model,
     price,
 )
-from judgesmith.programs.models.transport import (
-    Reply,
-    Request,
-    ThroughLiteLLM,
-    read_reply,
-)
+from judgesmith.programs.models.transport import Request, ThroughLiteLLM, read_reply
 from judgesmith.rooms.adapters.batches import body_of
 
 CLAUDE = "anthropic/claude-sonnet-4-5"

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.prompting.predict import JudgePredict
 from judgesmith.testing.scripted import MakeScripted
 

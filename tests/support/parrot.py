@@ -5,8 +5,9 @@ from typing import Any
 
 import dspy
 
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.lm import Connection, LanguageModel
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.models.transport import Request
 
 
 class Parrot:

@@ -13,8 +13,9 @@ from typing import Self
 
 import numpy as np
 
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.models.choosing import choosers
-from judgesmith.programs.models.transport import Choice, Reply, Request, TokenChoice
+from judgesmith.programs.models.transport import Choice, Request
 from judgesmith.programs.readings.bindings.batches import Row
 from judgesmith.programs.readings.bindings.opening import open_weights, openvino_way
 from judgesmith.programs.readings.bindings.openvino_reader import OpenVinoReader

@@ -13,9 +13,10 @@ from pathlib import Path
 from judgesmith.errors import JudgesmithError, ModelError, OptionError
 from judgesmith.likeness import folded
 from judgesmith.lines import json_lines
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import RECORDED
-from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.readings.bindings.columns import Column
 from judgesmith.signatures.values import Item
 

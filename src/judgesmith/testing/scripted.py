@@ -4,14 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling
-from judgesmith.programs.models.transport import (
-    Message,
-    Reply,
-    Request,
-    TokenChoice,
-    Unanswered,
-)
+from judgesmith.programs.models.transport import Message, Request, Unanswered
 
 #: What a step answers: a text, a whole reply, or the failure of the call.
 Answered = str | Reply | Unanswered

@@ -10,7 +10,8 @@ import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import examples_of
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.answers.reply import Reply
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.prompting.layouts import CUT, Explain
 from judgesmith.signatures.values import Criterion
 from judgesmith.testing.scripted import MakeScripted

@@ -10,9 +10,9 @@ import pytest
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Sampling
-from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.prompting.predict import AGAIN
 from judgesmith.signatures.values import Criterion, Item, Scale, Verdict
 

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.baselines.pairs import NO_OTHERS, PairS, Path, merged
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 
 
 class Model:

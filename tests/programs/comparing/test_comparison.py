@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgesmith.errors import CallError
+from judgesmith.programs.answers.likely import word_probabilities
+from judgesmith.programs.answers.reply import Reply, TokenChoice
+from judgesmith.programs.answers.words import said_word
 from judgesmith.programs.comparing.comparison import (
     WORDS,
     Comparison,
     ComparisonLayout,
     PairwiseComparer,
-    said_word,
-    word_probabilities,
 )
 from judgesmith.programs.models import engine
-from judgesmith.programs.models.transport import Reply, TokenChoice
 from judgesmith.signatures.values import Item
 
 THREE = WORDS["better-worse"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from judgesmith.errors import BudgetError, OptionError
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.comparing.pairwise import (
     PairwiseDirectScorer,
@@ -18,7 +19,7 @@ from judgesmith.programs.comparing.pairwise import (
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.comparing.synthesis import writing_order
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.signatures.values import Criterion, Item, Scale
 
 # The formula

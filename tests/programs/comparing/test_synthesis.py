@@ -6,6 +6,7 @@ import pytest
 from tables import table
 
 from judgesmith.errors import CallError
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.comparing.synthesis import (
     FAMILIES,
@@ -19,7 +20,7 @@ from judgesmith.programs.comparing.synthesis import (
     writing_order,
 )
 from judgesmith.programs.models import engine
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.models.transport import Request
 from judgesmith.signatures.values import Item
 
 ITEM = Item(

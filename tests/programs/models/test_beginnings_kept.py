@@ -10,9 +10,10 @@ from keeping_claude import KeepingClaude
 from misbehaving_server import MakeServer
 
 import judgesmith as js
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.beginnings_kept import KeptBeginnings
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
-from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
 #: About 2,250 tokens, which every judge of this task has at the beginning of its prompts.

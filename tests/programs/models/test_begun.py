@@ -8,18 +8,15 @@ from typing import Any
 import pytest
 
 from judgesmith.errors import ModelError
+from judgesmith.programs.answers.likely import expectation
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.begun import Begun
 from judgesmith.programs.models.files import installed
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.refusals import Unanswered
-from judgesmith.programs.models.transport import (
-    Reply,
-    Request,
-    TokenChoice,
-)
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.prompting.answers import expectation
 from judgesmith.signatures.values import Item, Scale
 
 ASKED = {"role": "user", "content": "Rate it."}

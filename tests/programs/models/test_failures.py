@@ -3,8 +3,8 @@
 import pytest
 
 from judgesmith.errors import CallError
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.failures import Failures
-from judgesmith.programs.models.transport import Reply
 
 
 @pytest.mark.parametrize("closed", [False, True])

@@ -23,6 +23,7 @@ from patience import HANG
 
 from judgesmith.errors import BudgetError, CallError, ModelError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
@@ -37,7 +38,7 @@ from judgesmith.programs.models.lm import (
     language_model,
     price,
 )
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.models.transport import Request
 from judgesmith.signatures.values import Item, Usage
 
 #: A Retry-After that keeps the tests fast: without one, waits are random between 0 and 0.5 s and grow.

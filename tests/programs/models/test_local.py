@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from judgesmith.errors import MissingExtraError, ModelError, OptionError
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, local
 from judgesmith.programs.models.files import CATALOG, installed, model_path
@@ -32,7 +33,7 @@ from judgesmith.programs.models.local import (
     embedded,
     thread_count,
 )
-from judgesmith.programs.models.transport import OpenAIStyle, Reply, Request
+from judgesmith.programs.models.transport import OpenAIStyle, Request
 from judgesmith.programs.pointwise.direct import DirectScorer
 
 NAME = "smollm2-135m"

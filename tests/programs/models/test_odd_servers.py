@@ -9,12 +9,12 @@ import pytest
 from misbehaving_server import MakeServer, Say
 
 from judgesmith.errors import CallError, ModelError
+from judgesmith.programs.answers.reply import Reply, ending
 from judgesmith.programs.models import engine, reaching, refusals
-from judgesmith.programs.models.endings import ending
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.models.reaching import check_trusted, proxy_for
 from judgesmith.programs.models.refusals import reset_after, retry_after
-from judgesmith.programs.models.transport import Reply, Request, Unanswered, read_reply
+from judgesmith.programs.models.transport import Request, Unanswered, read_reply
 from judgesmith.programs.models.window import fewest_tokens, is_short_count
 
 

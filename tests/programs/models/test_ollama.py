@@ -11,6 +11,7 @@ import pytest
 from misbehaving_server import MakeServer, Say
 
 from judgesmith.errors import CallError, ModelError
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import (
     Capabilities,
@@ -25,7 +26,7 @@ from judgesmith.programs.models.ollama import (
     ollama_weights,
     pull_ollama,
 )
-from judgesmith.programs.models.transport import Reply, Request, TokenChoice
+from judgesmith.programs.models.transport import Request
 
 DIGEST = "sha256:" + "ab" * 32
 

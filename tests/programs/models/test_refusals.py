@@ -9,13 +9,13 @@ import pytest
 from misbehaving_server import MakeServer, Say, Server, saying
 
 from judgesmith.errors import CallError, ModelError, OutageError
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import engine
 from judgesmith.programs.models import lm as lm_module
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.models.refusals import Denied, fault_of, is_spent, retry_after
 from judgesmith.programs.models.transport import (
     OpenAIStyle,
-    Reply,
     Request,
     Unanswered,
     read_reply,

@@ -16,15 +16,14 @@ from misbehaving_server import MakeServer, Say
 from parrot import Foreign
 
 from judgesmith.errors import ModelError
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.models import engine, refusals
 from judgesmith.programs.models.transport import (
     LARGEST_ANSWER,
     OpenAIStyle,
-    Reply,
     Request,
     ThroughDSPy,
     ThroughLiteLLM,
-    TokenChoice,
     Unanswered,
     read_reply,
     retry_after,

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from judgesmith.errors import ArtifactError, OptionError
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.artifact import to_dict
 from judgesmith.programs.capabilities import ask_all, leave_out
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.loading import load
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Focus
 from judgesmith.programs.openlgauge.judge import Member, OpeNLGauge
 from judgesmith.programs.pipeline import teach

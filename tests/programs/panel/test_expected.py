@@ -11,9 +11,10 @@ import pytest
 from members import noise, quality, said
 
 import judgesmith as js
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.artifact import to_dict
 from judgesmith.programs.loading import load
-from judgesmith.programs.models.transport import Reply, Request, TokenChoice
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.panel.forms import FormName, Member
 from judgesmith.programs.panel.judge import Panel
 from judgesmith.programs.readings.judge import ModelReadings

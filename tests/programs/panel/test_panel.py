@@ -13,9 +13,10 @@ from members import form_of, noisy, said
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.artifact import to_dict
 from judgesmith.programs.loading import load
-from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.panel.averaging import (
     OF_MODELS,
     OF_PROMPTS,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import judgesmith as js
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale
 

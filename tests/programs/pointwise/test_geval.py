@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.pointwise.geval import LONGEST_STEPS, GEval, StepsLayout
 from judgesmith.signatures.values import Scale
 

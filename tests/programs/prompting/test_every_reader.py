@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import judgesmith
-from judgesmith.programs.models.transport import Reply, TokenChoice
+from judgesmith.programs.answers.reading import Read
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.openlgauge.annotation import (
     AnnotationLayout,
     Focus,
@@ -21,13 +22,12 @@ from judgesmith.programs.prompting.layouts import (
     CriteriaListLayout,
     Layout,
     OverallLayout,
-    Read,
     SentencesLayout,
     TextLayout,
 )
 from judgesmith.signatures.values import Criterion
 
-for room in ("programs", "discerning", "training"):
+for room in ("programs", "rooms.discerning", "rooms.training"):
     package = importlib.import_module(f"judgesmith.{room}")
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if "torch" not in found.name and "student" not in found.name:

@@ -17,9 +17,9 @@ from judgesmith.programs.active_critic.scoring import (
     OverallScorer,
     TaskContext,
 )
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.models import row_context
-from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.openlgauge.annotation import (
     AnnotationLayout,
     Annotator,

@@ -14,12 +14,13 @@ from tiny_model import write_tiny_model
 
 from judgesmith.errors import MissingExtraError, ModelError
 from judgesmith.programs import artifact, loading
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, local
 from judgesmith.programs.models.choosing import Choosing, chooser_of
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.local import READER_VARIABLE, note_engine
-from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.prompting.forms import Form, Line, choice, number
 from judgesmith.programs.readings.bindings import graph, opening

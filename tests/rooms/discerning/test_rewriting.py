@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from judgesmith.errors import CallError
+from judgesmith.programs.answers.reading import bare
 from judgesmith.programs.models import engine
-from judgesmith.programs.prompting.answers import bare
 from judgesmith.rooms.discerning.rewriting import TRIES, Rewriter, check
 
 TEXT = "Anna Lopez sold 12 red buses to the town of Oldham on Monday, and the council has agreed."

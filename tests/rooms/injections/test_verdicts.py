@@ -13,10 +13,11 @@ import judgesmith as js
 from judgesmith.datasets.loading import read_labels
 from judgesmith.optimizers.examples import teachable
 from judgesmith.programs import pipeline
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, LanguageModel
-from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.outcome import BradleyTerry, Decision, Outcome
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.prompting.suspicion import Suspicion

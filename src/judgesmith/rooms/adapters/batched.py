@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.capabilities import models_of
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection, LanguageModel
-from judgesmith.programs.models.transport import Reply, Request, Transport, Unanswered
+from judgesmith.programs.models.transport import Request, Transport, Unanswered
 from judgesmith.programs.progress import Progress
 from judgesmith.rooms.adapters.batches import GO_ON, Desk, Lost
 

@@ -24,6 +24,7 @@ import httpx
 import orjson
 
 from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.capabilities import models_of
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, row_context
@@ -32,7 +33,6 @@ from judgesmith.programs.models.masking import masked
 from judgesmith.programs.models.parameters import Parameters
 from judgesmith.programs.models.transport import (
     OpenAIStyle,
-    Reply,
     Request,
     Transport,
     Unanswered,

@@ -33,9 +33,9 @@ from judgesmith.datasets.perturbations.registry import (
 )
 from judgesmith.datasets.perturbations.rules import inserted
 from judgesmith.errors import CallError
+from judgesmith.programs.answers.reading import bare
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.prompting.answers import bare
 from judgesmith.programs.prompting.layouts import TextLayout
 from judgesmith.programs.prompting.predict import JudgePredict
 from judgesmith.signatures.writing import BreakGrammar, Rephrase, ReplaceEntities

@@ -29,6 +29,7 @@ from judgesmith import errors
 from judgesmith.errors import BudgetError, JudgesmithError, OptionError
 from judgesmith.extras import from_extra
 from judgesmith.programs import loading
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.artifact import Artifact
 from judgesmith.programs.capabilities import models_of
 from judgesmith.programs.models.lm import (
@@ -39,7 +40,6 @@ from judgesmith.programs.models.lm import (
     is_local,
     price,
 )
-from judgesmith.programs.models.transport import Reply
 from judgesmith.rooms.engines.batches import BatchScorer, with_columns
 from judgesmith.rooms.engines.folder import Output, Rows, opened_rows
 from judgesmith.running.console import Watch

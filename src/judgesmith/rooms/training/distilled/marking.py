@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from judgesmith.disarming import disarm
-from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.answers.reading import Read
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.openlgauge.annotation import AnnotationLayout
 from judgesmith.programs.openlgauge.reading import (
     MOST,
@@ -23,7 +24,6 @@ from judgesmith.programs.openlgauge.reading import (
 from judgesmith.programs.prompting.layouts import (
     DIGITS,
     SCORE_LINE,
-    Read,
     number_rule,
     whole,
 )

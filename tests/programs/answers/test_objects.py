@@ -2,7 +2,7 @@
 
 import pytest
 
-from judgesmith.programs.prompting.json_answers import json_parts, lenient_json
+from judgesmith.programs.answers.objects import json_parts, lenient_json
 
 
 def test_broken_json_of_many_errors_is_repaired_whole() -> None:

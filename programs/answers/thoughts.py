@@ -1,4 +1,4 @@
-"""Separate a model's answer from its thoughts.
+"""What did a model say, and what did it only think?
 
 Visible thoughts under any known mark, characters that nobody sees, and a chat template's last tokens are taken out of
 an answer when it enters, before anything reads it. A mark inside a sentence is a quotation, as of a judged text that
@@ -8,10 +8,10 @@ has one, and stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from judgesmith.programs.models.transport import (
+from judgesmith.programs.answers.reply import (
     CUT_THINKING,
     ONLY_THOUGHTS,
     Reply,
@@ -114,6 +114,30 @@ def without_thoughts(text: str, judged: Iterable[str] = ()) -> tuple[str, bool]:
         parts += [text[place:start], " " * (end - start)]
         place = end
     return "".join([*parts, text[place:]]), cut
+
+
+_MARKER = re.compile(r"\[\[ ## (\w+) ## \]\]\s*")
+
+
+def without_markers(reply: Reply, fields: Collection[str]) -> Reply:
+    """Return an answer in the form of DSPy's own chat adapter (as `dspy.utils.DummyLM` writes it) in ours.
+
+    It has `Score: 4` in place of a marker and 4; for a signature with one output, that output alone.
+
+    Args:
+        reply: The reply.
+        fields: The signature's outputs.
+    """
+    if "[[ ## " not in reply.text:
+        return reply
+
+    def label(marker: re.Match[str]) -> str:
+        name = marker[1]
+        if name == "completed" or (len(fields) == 1 and name in fields):
+            return ""
+        return f"{name.capitalize()}: " if name in fields else marker[0]
+
+    return replace(reply, text=_MARKER.sub(label, reply.text).strip(), tokens=None)
 
 
 #: Elements at the beginning of an answer, none of which holds a verdict, and what comes after them: words of its own,

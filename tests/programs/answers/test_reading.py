@@ -3,19 +3,18 @@
 import json
 import math
 import re
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tables import cases, table
 
-from judgesmith.programs.models.transport import Reply, TokenChoice
-from judgesmith.programs.prompting.answers import (
-    expectation,
-    read_criteria,
-    read_criteria_list,
-    read_overall,
-)
+from judgesmith.programs.answers.criteria import read_criteria, read_criteria_list
+from judgesmith.programs.answers.likely import expectation
+from judgesmith.programs.answers.reading import read_overall
+from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.prompting.forms import Form, Line, number
 from judgesmith.programs.prompting.layouts import CriteriaLayout, OverallLayout
 from judgesmith.signatures.values import Criterion, Scale
@@ -26,6 +25,11 @@ FIVE, HUNDRED = Scale(1, 5), Scale(0, 100)
 ONE_LINE = Form(number(FIVE))
 BEFORE = Form(Line("Explanation", ""), number(FIVE)).fits
 BEFORE_HUNDRED = Form(Line("Explanation", ""), number(HUNDRED)).fits
+
+
+def loosely(form: Form) -> Callable[[str], bool]:
+    return partial(form.fits, between=r"\s+")
+
 
 # Percent on 1..5: 1 → 0, 2 → 25, 3 → 50, 4 → 75, 5 → 100.
 ASKED_FORM = [
@@ -259,7 +263,7 @@ def scores(
     )
     form = layout.form({"criteria": criteria})
     read = read_criteria(
-        Reply(text), scale, criteria, form, expected=False, explained=explained
+        Reply(text), scale, criteria, loosely(form), expected=False, explained=explained
     )
     return read, {
         name: s.score for name, s in read.values.get("criteria_scores", {}).items()
@@ -366,7 +370,9 @@ def test_a_hundred_on_criteria_and_a_cut_number() -> None:
     cut = Reply(
         "Fluency: Well. Score: 80\nFactual accuracy: Ok. Score: 9", finish="length"
     )
-    read = read_criteria(cut, HUNDRED, pair, ONE_LINE, expected=False, explained=True)
+    read = read_criteria(
+        cut, HUNDRED, pair, loosely(ONE_LINE), expected=False, explained=True
+    )
     assert read.values["criteria_scores"]["Fluency"].score == 80.0
     assert math.isnan(
         read.values["criteria_scores"]["Factual accuracy"].score
@@ -379,7 +385,12 @@ def test_criteria_take_the_expectation_at_their_own_place() -> None:
     tokens[16] = TokenChoice("4", (("4", math.log(0.5)), ("5", math.log(0.5))))
     tokens[-1] = TokenChoice("2", (("2", math.log(0.03)), ("x", math.log(0.9))))
     read = read_criteria(
-        Reply(text, tuple(tokens)), FIVE, two, ONE_LINE, expected=True, explained=False
+        Reply(text, tuple(tokens)),
+        FIVE,
+        two,
+        loosely(ONE_LINE),
+        expected=True,
+        explained=False,
     )
     assert read.values["criteria_scores"]["Fluency"].score == pytest.approx(
         87.5
@@ -453,7 +464,7 @@ def test_no_answer_raises_and_every_score_is_on_the_scale_or_nan(
         form = CriteriaLayout().form({"criteria": CRITERIA})
         for expected in (True, False):
             found = read_criteria(
-                reply, scale, CRITERIA, form, expected=expected, explained=True
+                reply, scale, CRITERIA, loosely(form), expected=expected, explained=True
             )
             assert all(
                 math.isnan(s.score) or 0 <= s.score <= 100
