@@ -114,7 +114,6 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "discern": ["discern", judge, texts, "--api-base", at, "--check", "length"],
         "suggest": ["suggest", scored],
         "estimate": ["estimate", scored, "--human", labelled],
-        "browse": ["browse", folder, "-o", folder / "browse.html"],
         "sync": ["sync", "phoenix", "nothing"],
         "synthesize": ["synthesize", labelled, "--judge", judge, "--dry-run"],
         "distill": ["distill", labelled, "--dry-run"],

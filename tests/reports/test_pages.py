@@ -16,7 +16,7 @@ from browser import Browser, Tab, needs_browser
 from json_lines import write
 from labelling import Labelling
 from large_pages import large_report
-from pages import FILES, LONG, OUTPUTS, SOURCE, evaluation_page
+from pages import FILES, OUTPUTS, SOURCE, evaluation_page
 
 from judgesmith.reports.rows import read_scored
 from judgesmith.reports.spans import render
@@ -167,27 +167,6 @@ def test_the_label_page_is_fit_to_be_shown(
     check(tab, axe, f"label-{name}")
 
 
-@needs_browser
-@pytest.mark.parametrize(
-    "look",
-    [
-        "",
-        "&at=rows&order=apart&file={}.scored.jsonl",
-        "&at=judges&a={}.json&b=two.json",
-    ],
-)
-def test_the_live_page_is_fit_to_be_shown(
-    look: str, browser: Browser, axe: str, spawn: Any, tmp_path: Path
-) -> None:
-    pytest.importorskip("fastapi")
-    (place := tmp_path / "runs").mkdir()
-    FILES["browse"](tmp_path / "page.html", place)
-    at = Labelling(spawn("browse", place, "--watch", "--no-browser"))
-    tab = browser.tab(at.address + look.format(LONG))
-    tab.until("document.querySelector('h1') !== null")
-    check(tab, axe, look)
-
-
 @pytest.mark.slow
 def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_half(
     tmp_path: Path,
@@ -206,8 +185,6 @@ MAKERS = {
     "evaluating/page.py": "evaluation",
     "reports/spans.py": "report",
     "studies/page.py": "study",
-    "watching/browsing.py": "browse",
-    "watching/live.py": "browse",
     "watching/page.py": "watch",
 }
 

@@ -38,7 +38,7 @@ from judgesmith.rooms.discerning.judging import Subject, judge, missing
 from judgesmith.rooms.discerning.options import DiscernOptions
 from judgesmith.rooms.discerning.pairs import Book, Texts, make_pairs
 from judgesmith.rooms.discerning.run import analyse
-from judgesmith.rooms.watching import browsing, folder, history
+from judgesmith.rooms.watching import history
 from judgesmith.rooms.watching import page as drift
 from judgesmith.rooms.watching.watching import Look, WatchOptions, compared
 from judgesmith.signatures.values import (
@@ -458,78 +458,6 @@ def watch_page(_: Path, __: Path) -> str:
     )
 
 
-def browse_page(page: Path, place: Path) -> str:
-    criteria = [Criterion("faithful", "Everything that is said stands in the source.")]
-    marks = []
-    for k, name in enumerate((LONG, "two", "三", "deep/er/four")):
-        made = Judge(
-            DirectScorer(task="Summarise. " * k * 8, criteria=criteria[: k % 2]),
-            scale=Scale(1, 5),
-            lm="openai/gpt-4o-mini",
-        )
-        made.provenance = {
-            "created": f"2026-11-{k + 1:02}T12:00:00",
-            "zero_shot": {"value": 0.4},
-            "optimizer": {"name": "random-search"},
-            "heldout": {
-                "value": 0.9 + k / 5,
-                "low": 0.5 + k / 5,
-                "high": 1.3 + k / 5,
-                "signature": "Q r+rho+tau|pooled|n:60",
-            },
-            "labels": {
-                "fingerprint": "f",
-                "aspect": "overall",
-                "rows": 40,
-                "origin": "labels.csv",
-            },
-            "cost": {
-                "calls": 960,
-                "prompt_tokens": 1_204_411,
-                "completion_tokens": 20_981,
-            },
-        }
-        path = place / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        made.save(str(path))
-        marks.append(
-            next(
-                j for j in folder.browse(place).judges if j.path == f"{name}.json"
-            ).version.fingerprint
-        )
-    write(
-        place / f"{LONG}.scored.jsonl",
-        (r | {"judge": marks[k % 2]} for k, r in enumerate(records(40))),
-    )
-    kept = (
-        [*runs(marks[0]), *runs(marks[0], changed=False)[3:5]],
-        runs(marks[1]),
-        runs("f" * 12)[:3],
-    )
-    for name, some in zip(("sentinels", LONG, "gone"), kept, strict=True):
-        for run in some:
-            history.append(place / f"{name}.watch.jsonl", run)
-    (place / "cut.json").write_text('{"format": "judgesmith.judge/1", "program"')
-    (place / "study").mkdir()
-    (place / "study" / "config.yaml").write_text("study: labels\n")
-    (place / "study" / "study.html").write_text("x")
-    done = {
-        "arm": LONG,
-        "model": "openai/gpt-4o-mini",
-        "train": 10,
-        "status": "done",
-        "q": 1.0,
-        "calls": 50,
-    }
-    cells = (
-        done,
-        done | {"arm": "none", "q": 0.2},
-        {"status": "failed", "reason": "down"},
-    )
-    write(place / "study" / "results.jsonl", cells)
-    return browsing.render(folder.browse(place), page)
-
-
 def notebook_page(_: Path, __: Path) -> str:
     """What objects show in a notebook, on a page of its own."""
     rng = np.random.default_rng(0)
@@ -563,6 +491,5 @@ FILES: dict[str, Callable[[Path, Path], str]] = {
     "checks": checks_page,
     "study": study_page,
     "watch": watch_page,
-    "browse": browse_page,
     "notebook": notebook_page,
 }

@@ -158,8 +158,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Compile LLM judges from few human ratings, and measure their agreement with people.",
     epilog="Further commands: distill (train a small model as a judge), synthesize (training examples for distill), "
-    "suggest (rows to label next), estimate (systems' mean ratings from few labels), browse (judges and runs of a "
-    "folder on one page)."
+    "suggest (rows to label next), estimate (systems' mean ratings from few labels)."
     "\n\nExit codes: 0: done; 1: some rows have no score (watch: an alarm); 2: an error, in one line; 75: the "
     "model's server does not answer, come again; 130: stopped by Ctrl-C; 143: stopped by SIGTERM.",
 )

@@ -1,4 +1,4 @@
-"""A page for this machine's own browser, as `label` and `browse --watch` serve it.
+"""A page for this machine's own browser, as `label` serves it.
 
 Only the page with the token gets through. The token stands in the address after `#`, which browsers do not send; the
 page sends it in a header, which a page of another origin cannot do without a permission that this server never gives.

@@ -1,5 +1,4 @@
 """Notice that a judge has changed: at once if its answers repeat, with noise after 100 to 800 rows.
 
-Measured in experiments/results/watching.md. Sentinel rows are scored again and again; two judges are compared; a folder
-of judges and runs is shown as a page.
+Measured in experiments/results/watching.md. Sentinel rows are scored again and again.
 """
