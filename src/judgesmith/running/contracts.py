@@ -76,11 +76,11 @@ def held_in(file: Outputs) -> list[Held]:
 
 def contract_in(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what `judgesmith score` wrote of its judge into a row, nothing for another row."""
-    verdict = parsed(record.get("verdict"))
-    if isinstance(verdict, Mapping):
-        told = verdict.get(OF_ROWS)
-    else:
-        told = parsed(record.get(f"judge_{OF_ROWS}"))
+    told = parsed(record.get(f"judge_{OF_ROWS}"))
+    for column in ("judge_verdict", "verdict"):
+        verdict = parsed(record.get(column))
+        if isinstance(verdict, Mapping):
+            told = verdict.get(OF_ROWS)
     return told if isinstance(told, Mapping) else {}
 
 

@@ -71,11 +71,11 @@ def test_a_batch_of_any_kind_gets_the_judges_columns(
     assert columns["judge_score"] == [4.0, None, 4.0]
     assert columns["judge_failure"] == [None, "the output is empty", None]
     assert columns["judge_explanation"] == ["It says r000.", None, "It says r002."]
-    assert [json.loads(text)["score"] for text in columns["judge_verdict"]] == [
-        4.0,
-        None,
-        4.0,
-    ]
+    verdicts = [json.loads(text) for text in columns["judge_verdict"]]
+    assert [verdict["score"] for verdict in verdicts] == [4.0, None, 4.0]
+    for verdict in verdicts:
+        assert verdict["contract"]["judge"] == Path(scorer.judge).name
+        assert verdict["contract"]["model"] == "openai/fake"
     assert list(columns["score"])[:2] == [4.5, 1.0]
     assert [name for name in columns if name in (*COLUMNS, *NEW)] == [*COLUMNS, *NEW]
     assert len(server.judged) == 2

@@ -26,8 +26,10 @@ from judgesmith.programs.models.lm import (
     is_local,
     language_model,
 )
+from judgesmith.running.contracts import OF_ROWS
 from judgesmith.running.opening import open_artifact, quiet
 from judgesmith.running.plain import json_text
+from judgesmith.running.trust import Trust
 from judgesmith.signatures.values import Item, Verdict
 
 if TYPE_CHECKING:
@@ -119,18 +121,25 @@ class BatchScorer:
         return with_columns(batch, self.columns_of(verdicts))
 
     def columns_of(self, verdicts: Sequence[Verdict]) -> dict[str, pa.Array]:
-        """Return the new columns."""
+        """Return the new columns. A verdict tells what its judge was measured on, as a row of `judgesmith score` does."""
+        told = self._told() if verdicts else {}
         values = {
             "score": [verdict.score for verdict in verdicts],
             "explanation": [_text(verdict.explanation) for verdict in verdicts],
             "failure": [_text(verdict.failure) for verdict in verdicts],
-            "verdict": [_text(json_text(verdict.to_dict())) for verdict in verdicts],
+            "verdict": [
+                _text(json_text(verdict.to_dict() | {OF_ROWS: told}))
+                for verdict in verdicts
+            ],
         }
         array = _arrow().array
         return {
             field.name: array(values[column], field.type, from_pandas=True)
             for column, field in zip(COLUMNS, self.schema, strict=True)
         }
+
+    def _told(self) -> dict[str, Any]:
+        return Trust.of(self.opened(), Path(self.judge).name).to_dict()
 
     def verdicts(
         self, rows: Iterable[Record], names: Sequence[str]
