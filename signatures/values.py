@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from judgesmith.errors import OptionError
 from judgesmith.rows import read_texts
-from judgesmith.tables import facts, shortened
+from judgesmith.tables import counted, facts, shortened
 
 
 def json_number(value: float, digits: int = 6) -> float | None:
@@ -380,7 +380,7 @@ class Verdict(BaseModel):
         for name, verdict in self.aspects.items():
             parts.append(f"{name}={_shown(verdict.score)}")
         if self.errors:
-            parts.append(f"{len(self.errors)} error{'s'[: len(self.errors) != 1]}")
+            parts.append(counted(len(self.errors), "error"))
         if self.suspicious:
             parts.append(f"suspicious={shortened(self.suspicious)!r}")
         if self.explanation:

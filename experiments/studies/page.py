@@ -15,7 +15,7 @@ from judgesmith.figures import OF_JUDGES, Dot, Dots, Drawing, Estimate, forest, 
 from judgesmith.pages import Figures, Section
 from judgesmith.pages import render as render_page
 from judgesmith.programs.atomic import write_whole
-from judgesmith.tables import interval, number, p_value
+from judgesmith.tables import counted, interval, number, p_value
 
 CANDIDATES = 2_000  # dots of candidates
 
@@ -86,7 +86,7 @@ def lead(analysis: Analysis) -> str:
         [line for line in done if line.whole] or done,
         key=lambda line: -math.inf if math.isnan(line.q) else line.q,
     )
-    seeds = f"{len(best.records)} seed{'s'[: len(best.records) != 1]}"
+    seeds = counted(len(best.records), "seed")
     text = f"{best.name} agrees best with people: Q {number(best.q, 2)} {interval(best.low, best.high)}".rstrip()
     text += f" on held-out rows with {best.mean('labels'):.0f} labels and {best.mean('calls'):,.0f} calls ({seeds})."
     gap = best.baseline

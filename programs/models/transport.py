@@ -404,8 +404,6 @@ class ThroughDSPy:
             logprobs = output.get("logprobs") or {}
             if hasattr(logprobs, "model_dump"):
                 logprobs = logprobs.model_dump()
-            else:
-                logprobs = logprobs
         except Exception as error:
             raise Unanswered(first_line(error), again=False) from None
         choice = {"message": {"content": output.get("text")}, "logprobs": logprobs}

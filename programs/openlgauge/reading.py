@@ -306,9 +306,9 @@ def _find_label(
             ],
         )
     different = len({match["said"].casefold() for match in read})
-    problems = [f"{different} different overall labels, the last counts"] * (
-        different > 1
-    )
+    problems = []
+    if different > 1:
+        problems = [f"{different} different overall labels, the last counts"]
     last = read[-1]
     label = next(
         label for label in labels if label.casefold() == last["said"].casefold()

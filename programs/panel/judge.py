@@ -56,6 +56,7 @@ from judgesmith.signatures.values import (
     Opinion,
     Verdict,
 )
+from judgesmith.tables import counted
 
 #: Weights that lie nearer to equality are not worth a word.
 TOLD = 0.1
@@ -433,7 +434,7 @@ class Panel(LearnsCriteria):
         """Return the members and the calls a row, for `judgesmith show`."""
         names = self.asked_members()
         return {
-            "members": f"{', '.join(names)}; {len(names)} call{'s'[: len(names) != 1]} a row",
+            "members": f"{', '.join(names)}; {counted(len(names), 'call')} a row",
             "read": READINGS[self.options.reading],
         }
 
@@ -603,9 +604,7 @@ def _in_words(
 ) -> str:
     """The outcome for the members, for the report."""
     members = [names[place] for place in places]
-    parts_ = [
-        f"the mean of {len(places)} standardised member{'s'[: len(places) != 1]} judges"
-    ]
+    parts_ = [f"the mean of {counted(len(places), 'standardised member')} judges"]
     if not np.allclose(weights, 1.0, atol=TOLD):
         shares = zip(places, (weights / weights.sum()).tolist(), strict=True)
         parts_.append(

@@ -374,9 +374,7 @@ class ModelReadings(AsksForms):
             if nats > least + saying.CLEARLY
         }
         # of a trajectory only the assistant's turns are read
-        if item.output.startswith(read):
-            words = words
-        else:
+        if not item.output.startswith(read):
             words = []
         return Contributions(
             self.head.base,

@@ -35,6 +35,11 @@ _IN_A_PAGE = re.compile(f"[{_ACTS}]")
 ON_A_TERMINAL = re.compile(f"[{_ACTS}{_HIDDEN}]")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return `1 row`, `2 rows`, `0 rows`: a number with its noun, which takes an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def clean(words: str) -> str:
     """Return a text for a page or a figure, without characters that do something: they become U+FFFD."""
     return _IN_A_PAGE.sub("\ufffd", words)
@@ -237,7 +242,7 @@ class Table:
                 widths[k] = min(widths[k], room)
         start = 0
         while start < len(widths):
-            first = [0] * bool(start)
+            first = [0] if start else []
             stop = start + 1
             while (
                 stop < len(widths)
@@ -315,7 +320,7 @@ class Table:
         else:
             name = f'aria-label="{escaped(self.title)}, table"'
         head = "".join(
-            f'<th scope="col"{_class("n" * bool(column.form))} dir="auto">{escaped(column.title or "note")}</th>'
+            f'<th scope="col"{_class("n" if column.form else "")} dir="auto">{escaped(column.title or "note")}</th>'
             for column in self.columns
         )
         return (

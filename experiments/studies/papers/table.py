@@ -302,8 +302,8 @@ def _differences(
     if measured:
         rows = sorted({round(line.mean("heldout")) for line in measured})
         seeds = sorted({len(line.records) for line in measured})
-        plural = "" if seeds == [1] else "s"
-        yield f"{_range(rows)} held-out rows, {_range(seeds)} seed{plural}"
+        noun = "seed" if seeds == [1] else "seeds"
+        yield f"{_range(rows)} held-out rows, {_range(seeds)} {noun}"
     else:
         yield "not run, or failed"
     failed = sum(line.failed for line in measured)

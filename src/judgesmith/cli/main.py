@@ -125,9 +125,7 @@ def command_model(words: list[str]) -> type[Command] | None:
     """Return the model of a command (of a group, its first one's); None where there is none."""
     points = {point.name: point for point in _installed()}
     name = ".".join(words)
-    if name in points:
-        name = name
-    else:
+    if name not in points:
         name = next((one for one in sorted(points) if one.startswith(f"{name}.")), "")
     loaded = points[name].load() if name in points else None
     if isinstance(loaded, Group):

@@ -170,11 +170,10 @@ def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
         cuts = [f"Decided by the raw score: {judge.outcome.decision}."]
     else:
         cuts = []
-    return " ".join(
-        [f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}."]
-        * bool(lines)
-        + cuts
-    )
+    shares = []
+    if lines:
+        shares = [f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}."]
+    return " ".join([*shares, *cuts])
 
 
 def _interval_width(sure: Mapping[str, Any], judge: Judge) -> str:

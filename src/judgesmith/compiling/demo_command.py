@@ -98,7 +98,8 @@ def _score(rows: Path, judge_file: Path, lm: str) -> Path:
                 {name: value for name, value in values if name in Verdict.model_fields}
             )
             show_verdict(row.id, row.output, verdict, str(judge.scale))
-            flagged += [row.id] * bool(verdict.suspicious)
+            if verdict.suspicious:
+                flagged.append(row.id)
         if flagged:
             out.print(
                 f"\n[yellow]{', '.join(map(escape, flagged))} addresses the judge: it was judged with and without "

@@ -24,7 +24,7 @@ from judgesmith.evaluating.gate import OF_SPANS, Gate
 from judgesmith.running.console import wide
 from judgesmith.running.plain import clean
 from judgesmith.signatures.values import ErrorSpan, How
-from judgesmith.tables import Cell, Column, Table, with_interval
+from judgesmith.tables import Cell, Column, Table, counted, with_interval
 
 #: Sets whose file of spans lists only the outputs in which something was marked, though all were read.
 _LISTS_ERRORS_ONLY = frozenset({"mqm_ted_ende", "mqm_ted_zhen"})
@@ -78,7 +78,7 @@ class SpanReport:
     def show(self) -> None:
         """Print it as a table, with what the numbers rest on below."""
         agreement = self.agreement
-        documents = _count(agreement.documents, "document")
+        documents = counted(agreement.documents, "document")
         intervals = f"{agreement.confidence:.0%} intervals over {documents}, seed {agreement.seed}"
         table = Table(
             [
@@ -107,8 +107,8 @@ class SpanReport:
         out = wide()
         table.show(out)
         out.print(
-            f"{_count(agreement.texts, 'text')}, {_count(agreement.predicted, 'predicted span')} of which"
-            f" {_cell(agreement.touching)} touch a human one, {_count(agreement.gold, 'span')} of people of which"
+            f"{counted(agreement.texts, 'text')}, {counted(agreement.predicted, 'predicted span')} of which"
+            f" {_cell(agreement.touching)} touch a human one, {counted(agreement.gold, 'span')} of people of which"
             f" {_cell(agreement.found)} are touched",
             markup=False,
         )
@@ -316,10 +316,6 @@ def _span(error: Mapping[str, Any]) -> ErrorSpan:
 
 def _cell(estimate: Estimate) -> str:
     return with_interval(estimate.value, estimate.low, estimate.high, 3)
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s'[: n != 1]}"
 
 
 def _some(ids: Iterable[str]) -> str:

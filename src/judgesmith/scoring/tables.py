@@ -264,6 +264,4 @@ def _cell(value: Any) -> Any:
     """Return a value as the cell of a CSV file: objects as JSON, and nothing that a spreadsheet would run."""
     if isinstance(value, list | dict):
         value = json.dumps(value, ensure_ascii=False)
-    else:
-        value = value
     return guarded(value)

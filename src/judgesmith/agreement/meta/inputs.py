@@ -26,6 +26,7 @@ from judgesmith.agreement.correlation import (
 )
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.parts import Options, option
+from judgesmith.tables import counted
 
 #: The name of a coefficient.
 Named = Annotated[str, AfterValidator(known)]
@@ -292,8 +293,8 @@ def levels_of(
         raise OptionError(f"level system: the rows name {named}; at least 3 are needed")
     if "within" in (requested or ()) and systems < 2:
         raise OptionError(
-            f"level within compares the rows of one system, apart from the others, but the rows name {systems or 'no'} "
-            f"system{'s'[: systems != 1]}; use level pooled"
+            f"level within compares the rows of one system, apart from the others, but the rows name "
+            f"{counted(systems, 'system')}; use level pooled"
         )
     if first.doc is not None and len(np.unique(first.doc)) < 2:
         notes.append(

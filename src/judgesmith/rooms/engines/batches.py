@@ -121,7 +121,7 @@ class BatchScorer:
         return with_columns(batch, self.columns_of(verdicts))
 
     def columns_of(self, verdicts: Sequence[Verdict]) -> dict[str, pa.Array]:
-        """Return the new columns. A verdict tells what its judge was measured on, as a row of `judgesmith score` does."""
+        """Return the new columns. A verdict tells what its judge was measured on, as a row of `score` does."""
         told = self._told() if verdicts else {}
         values = {
             "score": [verdict.score for verdict in verdicts],

@@ -124,11 +124,8 @@ def _ranks(columns: list[Vector], scores: Vector) -> Vector:
             both.sum() >= FEWEST_LABELS
             and np.ptp(rank[both]) > 0
             and np.ptp(scores[both]) > 0
-        ):
-            if scipy.stats.spearmanr(rank[both], scores[both])[0] < 0:
-                rank = 1 - rank
-            else:
-                rank = rank
+        ) and scipy.stats.spearmanr(rank[both], scores[both])[0] < 0:
+            rank = 1 - rank
         ranks.append(rank)
     return np.stack(ranks, axis=1)
 

@@ -83,8 +83,6 @@ class Interface:
                 again = answer.status_code in LATER
                 if answer.is_success:
                     problem = f"HTTP {answer.status_code} without JSON: another server"
-                else:
-                    problem = problem
                 after = retry_after(answer.headers)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 problem = str(error) or type(error).__name__

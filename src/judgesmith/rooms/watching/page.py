@@ -14,7 +14,7 @@ from judgesmith.pages import Figures, Section, moment
 from judgesmith.pages import render as render_page
 from judgesmith.rooms.watching.history import Run, epoch
 from judgesmith.rooms.watching.watching import Look, findings_table, summary
-from judgesmith.tables import Cell, Column, Table
+from judgesmith.tables import Cell, Column, Table, counted
 
 #: Runs that the page shows, the newest ones.
 MOST_RUNS = 400
@@ -54,8 +54,7 @@ def render(look: Look, judge: str) -> str:
         Section("Sentinel rows that moved most", [moved]),
         Section("Runs", [_runs(runs)]),
     ]
-    plural = "" if len(look.runs) == 1 else "s"
-    about = f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {len(look.runs)} run{plural}."
+    about = f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {counted(len(look.runs), 'run')}."
     return render_page(
         f"{'Alarm' if run.alarms else 'Quiet'}: watching {judge}",
         sections,
