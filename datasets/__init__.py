@@ -13,25 +13,3 @@ if __name__ == "datasets":
         __import__("datasets")
     finally:
         sys.path[:] = before
-else:
-    from judgesmith.datasets.loading import count_rows, iter_rows, read_labels
-    from judgesmith.datasets.records import Labels
-    from judgesmith.datasets.row import Row
-    from judgesmith.datasets.splits import (
-        Split,
-        assert_disjoint,
-        group_folds,
-        holdout_split,
-    )
-
-    __all__ = [
-        "Labels",
-        "Row",
-        "Split",
-        "assert_disjoint",
-        "count_rows",
-        "group_folds",
-        "holdout_split",
-        "iter_rows",
-        "read_labels",
-    ]

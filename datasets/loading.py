@@ -11,9 +11,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from judgesmith.datasets.encoding import binary
-from judgesmith.datasets.exports import recognised
-from judgesmith.datasets.formats import Table, kind_of, open_table
+from judgesmith.datasets.exports.reading import recognised
+from judgesmith.datasets.formats import format_of, open_table
 from judgesmith.datasets.marks import KINDS, Kind
 from judgesmith.datasets.orders import Orders
 from judgesmith.datasets.preferences import Pairs
@@ -27,11 +26,11 @@ from judgesmith.datasets.records import (
 )
 from judgesmith.datasets.row import OVERALL, Row
 from judgesmith.datasets.sheet import Outputs, Sheet, names_of
+from judgesmith.datasets.tables import Table
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.extras import from_extra
 
 if TYPE_CHECKING:
-    from judgesmith.datasets.formats import Source
+    from judgesmith.datasets.tables import Source
 
 Record: TypeAlias = dict[str, Any]
 
@@ -61,8 +60,7 @@ def read_labels(
     counted (`Labels.account`).
 
     Args:
-        source: A path (.csv, .tsv, .json, .jsonl, .parquet; .xlsx and other spreadsheets with the extra `tables`), a
-            DataFrame, or dicts.
+        source: A path (formats: `judgesmith list formats`), a DataFrame, or dicts.
         aspect: The score to read; None takes the only one, or "overall". `mean:A,B,…` is the mean of several on one
             scale, as an overall score, for the rows that have them all.
         scale: (worst, best) with worst < best; None takes the scale that the column's name or the marks state (4/5,
@@ -436,21 +434,17 @@ def _sides(pairs: Pairs, records: Sequence[Record]) -> Iterator[Record]:
 
 
 def count_rows(path: str | PathLike[str]) -> int | None:
-    """Return how many rows `iter_rows` will yield, for a progress bar; None if counting costs as much as reading."""
+    """Return how many rows `iter_rows` will yield, for a progress bar; None if counting costs as much as reading.
+
+    Raises:
+        LabelsError: If the file's name states no format.
+    """
     path = Path(path)
-    kind = kind_of(path)
+    form = format_of(path)
     try:
-        if kind == "parquet":
-            pq = from_extra("tables", f"{path.name}: Parquet", "pyarrow.parquet")
-            return int(pq.read_metadata(path).num_rows)
-        if kind == "jsonl":
-            with binary(path) as lines:
-                return sum(1 for line in lines if line.strip())
-        if kind in ("csv", "tsv"):
-            return sum(1 for _ in open_table(path).records)
+        return form.count(path)
     except (LabelsError, OSError, ValueError):
-        pass  # reading it raises what is wrong
-    return None
+        return None  # reading it raises what is wrong
 
 
 def _iter_rows(

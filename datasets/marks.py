@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import Any, Literal, get_args
 
 from judgesmith.datasets.ends import Order, order_of
+from judgesmith.datasets.spreadsheets import NUMBER
 from judgesmith.errors import OptionError
 from judgesmith.rows import is_missing
 from judgesmith.wording import folded, plain
@@ -50,7 +51,6 @@ _MOST_SHOWN = 12
 #: More distinct words than these are not treated as a rating scale.
 _MOST_WORDS = 9
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 #: Numbers with a comma that can be read in one way: where it is decimal, and where it is not.
 _DECIMAL = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+|\d+),(\d+)(?![\w.,])", re.ASCII)
 _THOUSANDS = re.compile(

@@ -9,15 +9,15 @@ from numbers import Real
 from typing import Any
 
 from judgesmith.conversation import parsed
+from judgesmith.datasets.exports import cell_reader
 from judgesmith.datasets.marks import (
-    NUMBER,
     WORDS,
     Marks,
     named_scale,
     unrated,
     word_set,
 )
-from judgesmith.datasets.promptfoo import holds_outputs
+from judgesmith.datasets.spreadsheets import NUMBER
 from judgesmith.datasets.statuses import discounted
 from judgesmith.wording import folded, word_count, words_of
 
@@ -65,7 +65,7 @@ def guessed(
             n
             for n, own in free.items()
             if (words & own and not own & other)
-            or (role == "output" and holds_outputs(n))
+            or (role == "output" and cell_reader(n) is not None)
         ]
         hits = [n for n in hits if text_like(records, n)]
         if len(hits) == 1:

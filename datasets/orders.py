@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from judgesmith.datasets.marks import NUMBER, Marks, pointed, unrated
+from judgesmith.datasets.marks import Marks, pointed, unrated
 from judgesmith.datasets.meanings import names_a_fault
+from judgesmith.datasets.spreadsheets import NUMBER
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.wording import folded, plain
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from judgesmith.conversation import judged, parsed
-from judgesmith.datasets.marks import NUMBER, WORDS, unrated, word_set
+from judgesmith.datasets.marks import WORDS, unrated, word_set
 from judgesmith.datasets.meanings import speaks_of_machine
+from judgesmith.datasets.spreadsheets import NUMBER
 from judgesmith.errors import LabelsError
 from judgesmith.rows import ROLES
 from judgesmith.wording import folded, spaced, words_of

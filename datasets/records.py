@@ -19,7 +19,6 @@ from judgesmith.conversation import parsed
 from judgesmith.datasets.duplicates import SHARE, merge
 from judgesmith.datasets.ends import order_in_name
 from judgesmith.datasets.marks import (
-    NUMBER,
     Kind,
     Marks,
     named_scale,
@@ -38,6 +37,7 @@ from judgesmith.datasets.meanings import (
 from judgesmith.datasets.orders import Orders, order_of, read_marks
 from judgesmith.datasets.rater_columns import rater_columns
 from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.datasets.spreadsheets import NUMBER
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.rows import ROLES as TEXT_ROLES
 from judgesmith.rows import (

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from judgesmith.conversation import judged, parsed
 from judgesmith.datasets.duplicates import merge
-from judgesmith.datasets.exports import recognised
-from judgesmith.datasets.formats import Table
+from judgesmith.datasets.exports.reading import recognised
 from judgesmith.datasets.marks import Kind, Marks, named_scale, unrated, word_set
 from judgesmith.datasets.meanings import (
     left_out,
@@ -45,6 +44,7 @@ from judgesmith.datasets.records import (
 from judgesmith.datasets.rivals import refuse_rivals
 from judgesmith.datasets.row import OVERALL, Row
 from judgesmith.datasets.statuses import Statuses
+from judgesmith.datasets.tables import Table
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.likeness import folded
 from judgesmith.rows import DERIVED, as_text, is_sheet_error

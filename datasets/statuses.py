@@ -181,6 +181,11 @@ def discounted(rated: Mapping[str, Any]) -> str | None:
     return None
 
 
+def marked(why: str) -> str:
+    """Return the reason why a rating is left out whose object is `discounted`."""
+    return f"which are marked {why}"
+
+
 def _declined(reviews: Any) -> bool:
     """Return True if the last of an annotation's reviews turned it down."""
     if not isinstance(reviews, list) or not reviews:

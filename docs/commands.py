@@ -11,6 +11,7 @@ from pathlib import Path
 
 from typer.main import get_command
 
+from judgesmith.cli.commands import filled
 from judgesmith.cli.main import app, command_model
 from judgesmith.parts import Options, describe
 
@@ -48,7 +49,7 @@ def rows(model: type[Options]) -> list[str]:
         else:
             default = f" Default: {one.default}."
         order = (not cli.get("argument"), one.name not in own)
-        result.append((order, f"| `{name}` | {cell(one.help + default)} |"))
+        result.append((order, f"| `{name}` | {cell(filled(one.help) + default)} |"))
     return [line for _, line in sorted(result, key=lambda pair: pair[0])]
 
 

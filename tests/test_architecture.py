@@ -131,7 +131,14 @@ INSIDE = {
         "search": {"", "fitting"},
         "fitting": {"", "search"},
     },
-    "datasets": {"": set(), "benchmarks": {""}, "perturbations": set(), "demo": set()},
+    "datasets": {
+        "": {"exports", "formats"},
+        "exports": {""},
+        "formats": {"", "exports"},
+        "benchmarks": {""},
+        "perturbations": set(),
+        "demo": set(),
+    },
 }
 MACHINE = re.compile(
     r"(?<![\w.])/(?:home|root|Users|work|tmp|mnt|opt)/\w|[A-Z]:\\\\?Users"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from json_lines import write
 
-from judgesmith.datasets import Labels, iter_rows, read_labels
-from judgesmith.datasets.loading import read_compared
+from judgesmith.datasets.loading import iter_rows, read_compared, read_labels
+from judgesmith.datasets.records import Labels
 from judgesmith.errors import LabelsError
 from judgesmith.evaluating.few import read_few, read_suggestable
 from judgesmith.evaluating.judges import Selection, read_judged

@@ -10,7 +10,7 @@ import dspy
 import pandas as pd
 import pytest
 
-from judgesmith.datasets import iter_rows, read_labels
+from judgesmith.datasets.loading import iter_rows, read_labels
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgesmith.conversation import judged, rendered, trajectory
-from judgesmith.datasets import read_labels
+from judgesmith.datasets.loading import read_labels
 from judgesmith.errors import LabelsError
 from judgesmith.programs.readings.passages import Text
 from judgesmith.reports.spans import turn_class

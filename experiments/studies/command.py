@@ -40,7 +40,7 @@ class _Study(Command, Preset, Rows, Json):
 
     labels: Path | None = argument(
         None,
-        "Rows with human ratings: .csv, .tsv, .json, .jsonl, .parquet, .xlsx, or bench/NAME.",
+        "Rows with human ratings: {formats}, or bench/NAME.",
     )
     output: Path | None = flag(
         None,

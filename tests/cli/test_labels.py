@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from json_lines import lines, write
 
-from judgesmith.datasets import read_labels
+from judgesmith.datasets.loading import read_labels
 
 FOLDER = Path(__file__).parents[1] / "datasets" / "awkward"
 EXPECTED: dict[str, dict[str, Any]] = json.loads(

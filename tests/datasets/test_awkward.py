@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets import Labels, iter_rows, read_labels
+from judgesmith.datasets.loading import iter_rows, read_labels
+from judgesmith.datasets.records import Labels
 from judgesmith.errors import JudgesmithError
 
 FOLDER = Path(__file__).parent / "awkward"

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets import Labels, read_labels
 from judgesmith.datasets.ends import order_in_name
+from judgesmith.datasets.loading import read_labels
+from judgesmith.datasets.records import Labels
 from judgesmith.errors import LabelsError
 
 OWN = [5, 1, 4, 2] * 3

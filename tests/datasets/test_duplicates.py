@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from judgesmith import likeness
-from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds
 from judgesmith.datasets.duplicates import SHARE, merge, near_pairs
 from judgesmith.datasets.loading import iter_rows, read_labels
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.splits import assert_disjoint, group_folds
 from judgesmith.errors import LeakError
 from judgesmith.likeness import NEAR, alike, folded, same_output, same_row
 

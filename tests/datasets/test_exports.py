@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets import Labels, read_labels
-from judgesmith.datasets.exports import (
-    AGAIN,
-    OF_PARTS,
-    OF_SPANS,
-    recognised,
-    trace_input,
-    trace_output,
-)
-from judgesmith.datasets.loading import iter_rows, read_compared
+from judgesmith.datasets.exports import OF_PARTS, OF_SPANS
+from judgesmith.datasets.exports.reading import AGAIN, recognised
+from judgesmith.datasets.exports.traces import trace_input, trace_output
+from judgesmith.datasets.loading import iter_rows, read_compared, read_labels
+from judgesmith.datasets.records import Labels
 from judgesmith.datasets.statuses import not_of_people
 from judgesmith.errors import LabelsError
 from judgesmith.rows import as_text

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from judgesmith.datasets import count_rows, iter_rows, read_labels
 from judgesmith.datasets.encoding import encoding_of
 from judgesmith.datasets.formats import open_table
+from judgesmith.datasets.loading import count_rows, iter_rows, read_labels
 from judgesmith.errors import LabelsError
 
 SCORES = [5, 1, 4, 2, 3, 5, 1, 4, 2]

@@ -9,9 +9,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from judgesmith.datasets import count_rows, iter_rows, read_labels
 from judgesmith.datasets import loading as loading_module
-from judgesmith.datasets.loading import read_compared
+from judgesmith.datasets.loading import (
+    count_rows,
+    iter_rows,
+    read_compared,
+    read_labels,
+)
 from judgesmith.errors import LabelsError, OptionError
 
 SCORES = [1, 2, 3, 4, 5, 4, 3, 2]

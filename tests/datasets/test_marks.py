@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets import read_labels
 from judgesmith.datasets.ends import order_in_name
+from judgesmith.datasets.loading import read_labels
 from judgesmith.datasets.marks import Marks, named_scale, unrated
 from judgesmith.datasets.preferences import Pairs
 from judgesmith.errors import LabelsError, OptionError

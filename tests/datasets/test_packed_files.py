@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from workbooks import ROWS, workbook
 
-from judgesmith.datasets import read_labels
-from judgesmith.datasets.loading import iter_rows
+from judgesmith.datasets.loading import iter_rows, read_labels
 from judgesmith.errors import LabelsError
 
 HEADER = ["source", "output", "score"]

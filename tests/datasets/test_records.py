@@ -6,14 +6,15 @@ import pickle
 import numpy as np
 import pytest
 
-from judgesmith.datasets import Labels, Row
 from judgesmith.datasets.records import (
     Columns,
+    Labels,
     as_text,
     infer_scale,
     merge_groups,
     read_ratings,
 )
+from judgesmith.datasets.row import Row
 from judgesmith.errors import LabelsError, OptionError
 
 

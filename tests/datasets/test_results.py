@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets.exports import OF_PARTS, recognised
+from judgesmith.datasets.exports import OF_PARTS, row_reader, rows_of_results
+from judgesmith.datasets.exports.reading import recognised
 from judgesmith.datasets.loading import read_outputs
-from judgesmith.datasets.results import of_lm_eval, results_in
 from judgesmith.errors import LabelsError
 
 LM_EVAL: dict[str, Any] = {
@@ -81,7 +81,7 @@ def test_a_sample_of_lm_eval_is_a_row_or_is_refused_by_its_line() -> None:
     refused = 0
     for record in (one for at in places(LM_EVAL) for one in changed(LM_EVAL, at)):
         try:
-            assert isinstance(of_lm_eval(record, "samples.jsonl, line 7"), dict)
+            assert isinstance(row_reader()(record, "samples.jsonl, line 7"), dict)
         except LabelsError as error:
             refused += 1
             assert str(error).startswith("samples.jsonl, line 7: ")
@@ -96,7 +96,7 @@ def test_a_result_is_a_row_or_is_refused_by_its_number(tool: str) -> None:
             continue  # what is no part of the second record
         for data in changed(FILES[tool], place):
             try:
-                assert isinstance(results_in(data, "run.json"), list)
+                assert isinstance(rows_of_results(data, "run.json"), list)
             except LabelsError as error:
                 refused += 1
                 assert str(error).startswith("run.json, row 2: ")
@@ -123,14 +123,14 @@ def test_no_answer_is_refused_in_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_answers_in_the_forms_that_lm_eval_writes(said: Any, output: str) -> None:
-    row = of_lm_eval(LM_EVAL | {"filtered_resps": said}, "")
+    row = row_reader()(LM_EVAL | {"filtered_resps": said}, "")
     assert row["output"] == output
 
 
 def test_several_answers_to_one_question_are_not_one() -> None:
     message = "^line 1: filtered_resps holds 2 answers; keep one"
     with pytest.raises(LabelsError, match=message):
-        of_lm_eval(LM_EVAL | {"filtered_resps": [["Yes.", "No."]]}, "line 1")
+        row_reader()(LM_EVAL | {"filtered_resps": [["Yes.", "No."]]}, "line 1")
 
 
 def test_the_likelihood_of_a_text_is_no_answer() -> None:
@@ -140,17 +140,17 @@ def test_the_likelihood_of_a_text_is_no_answer() -> None:
         "word_perplexity": 9.5,
     }
     with pytest.raises(LabelsError, match=r"^line 1: the record has the likelihood"):
-        of_lm_eval(record, "line 1")
+        row_reader()(record, "line 1")
 
 
 def test_an_answer_that_is_a_number_is_a_text() -> None:
-    assert of_lm_eval(LM_EVAL | {"filtered_resps": ["42"]}, "")["output"] == "42"
+    assert row_reader()(LM_EVAL | {"filtered_resps": ["42"]}, "")["output"] == "42"
 
 
 def test_a_picture_of_promptfoo_is_an_empty_text() -> None:
     parts = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
     data = {"results": {"results": [PROMPTFOO | {"response": {"output": parts}}]}}
-    rows = results_in(data, "run.json")
+    rows = rows_of_results(data, "run.json")
     assert rows is not None
     assert not rows[0].get("output")
 
@@ -162,13 +162,13 @@ def test_a_thumb_of_promptfoo_that_points_nowhere_is_no_fail(
     grading = {"componentResults": [{"assertion": {"type": "human"}, **passed}]}
     data = {"results": {"results": [PROMPTFOO | {"gradingResult": grading}]}}
     with pytest.raises(LabelsError, match=r"^run\.json, row 1: pass of a person's"):
-        results_in(data, "run.json")
+        rows_of_results(data, "run.json")
 
 
 def test_an_answer_of_promptfoo_that_is_no_text_is_shown_whole() -> None:
     calls = [{"function": {"name": "f", "arguments": "{}"}}]
     data = {"results": {"results": [PROMPTFOO | {"response": {"output": calls}}]}}
-    rows = results_in(data, "run.json")
+    rows = rows_of_results(data, "run.json")
     assert rows is not None
     assert json.loads(rows[0]["output"]) == calls
 

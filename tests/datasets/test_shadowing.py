@@ -79,9 +79,9 @@ def test_our_own_room_is_imported_under_its_own_name(
     folder: Path | None, tmp_path: Path
 ) -> None:
     code = (
-        "import sys, judgesmith.datasets as ours\n"
+        "import sys, judgesmith.datasets as ours, judgesmith.datasets.row\n"
         "from judgesmith import datasets\n"
-        "print(datasets is ours, ours.__name__, ours.Row.__module__, 'datasets' in sys.modules, sep='|')"
+        "print(datasets is ours, ours.__name__, ours.row.Row.__module__, 'datasets' in sys.modules, sep='|')"
     )
     done = run(code, folder or tmp_path)
     assert (

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds, holdout_split
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.splits import assert_disjoint, group_folds, holdout_split
 from judgesmith.errors import LabelsError, LeakError, OptionError
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbooks import DOORS, ROWS, workbook
 
-from judgesmith.datasets import iter_rows, read_labels
+from judgesmith.datasets.loading import iter_rows, read_labels
 from judgesmith.datasets.spreadsheets import guarded, unguarded
 from judgesmith.errors import LabelsError
 

@@ -18,7 +18,7 @@ from judgesmith.agreement.decisions import (
     on_all,
 )
 from judgesmith.agreement.meta.evaluation import meta_evaluate
-from judgesmith.datasets import read_labels
+from judgesmith.datasets.loading import read_labels
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.gate import Gate
 from judgesmith.optimizers.fitting.outcome import cheapest

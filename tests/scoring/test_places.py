@@ -13,8 +13,8 @@ import pytest
 from json_lines import Rows, write
 from patience import HANG
 
+from judgesmith.datasets.formats import format_of
 from judgesmith.running import storage
-from judgesmith.scoring.tables import parquet_file
 
 
 @pytest.fixture
@@ -82,7 +82,8 @@ COLUMNS = {
 @pytest.mark.parametrize("what", COLUMNS)
 def test_a_column_has_one_type(what: str, tmp_path: Path) -> None:
     cells, kind, first = COLUMNS[what]
-    parquet_file(lambda: ({"cell": cell} for cell in cells), tmp_path / "made.parquet")
+    path = tmp_path / "made.parquet"
+    format_of(path).write(lambda: ({"cell": cell} for cell in cells), path)
     read = pq.read_table(tmp_path / "made.parquet")
     assert (str(read.schema.field("cell").type), read["cell"][0].as_py()) == (
         kind,
@@ -92,12 +93,13 @@ def test_a_column_has_one_type(what: str, tmp_path: Path) -> None:
 
 
 def test_columns_that_only_some_rows_have(tmp_path: Path) -> None:
-    parquet_file(lambda: [{"a": 1}, {"b": "x"}], tmp_path / "made.parquet")
+    path = tmp_path / "made.parquet"
+    format_of(path).write(lambda: [{"a": 1}, {"b": "x"}], path)
     assert pq.read_table(tmp_path / "made.parquet").to_pydict() == {
         "a": [1, None],
         "b": [None, "x"],
     }
-    parquet_file(lambda: [], tmp_path / "none.parquet")
+    format_of(path).write(lambda: [], tmp_path / "none.parquet")
     assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
 

@@ -61,6 +61,16 @@ def argument(default: Any, help: str, metavar: str = "") -> Any:
     return Field(default, description=help, json_schema_extra=extra)
 
 
+def filled(help: str) -> str:
+    """Return a help text with the formats of files: {formats} of those that are read, {outputs} of `score`'s."""
+    if "{formats}" not in help and "{outputs}" not in help:
+        return help
+    from judgesmith.datasets.formats import suffixes_read, suffixes_written
+
+    text = help.replace("{formats}", suffixes_read())
+    return text.replace("{outputs}", suffixes_written())
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """A command with commands of its own."""
@@ -450,6 +460,12 @@ class _Built(TyperCommand):
                 error.message = f"it takes two values, {param.opts[0]} {param.metavar}"
             raise
         return rest
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for one in self.params:
+            if (text := getattr(one, "help", None)) is not None:
+                one.help = filled(text)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         raise typer.Exit(self.model.start(_chosen(ctx)))

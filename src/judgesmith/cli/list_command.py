@@ -1,4 +1,4 @@
-"""`judgesmith list`: methods, optimizers, metrics, coefficients, presets, aspects, options, data sets, models."""
+"""`judgesmith list`: methods, optimizers, metrics, coefficients, formats, exports, presets and more."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ REGISTRIES = {
     "perturbations": ("datasets.perturbations.registry", "perturbations"),
     "metrics": ("programs.registry", "metrics"),
     "coefficients": ("agreement.coefficients", "coefficients"),
+    "formats": ("datasets.formats", "formats"),
+    "exports": ("datasets.exports", "exports"),
 }
 #: What a data set's place means.
 PLACES = {
@@ -42,9 +44,10 @@ class List(Command, Json):
 
     methods: judging methods, for `judgesmith compile --method NAME`. optimizers: for `--optimizer NAME`.
     perturbations: for `judgesmith discern --perturb NAME`. metrics: reference metrics, for `judgesmith evaluate --judge
-    metric/NAME`. coefficients: of agreement, for `judgesmith evaluate --coefficient NAME`. presets: named settings, for
-    `--preset NAME`. aspects: the library's quality aspects, by task. options COMMAND: options that the --help of
-    COMMAND does not show. data: benchmark sets with human ratings. models: local language models.
+    metric/NAME`. coefficients: of agreement, for `judgesmith evaluate --coefficient NAME`. formats: files of rows that
+    can be read. exports: exports of other tools that are read as rows. presets: named settings, for `--preset NAME`.
+    aspects: the library's quality aspects, by task. options COMMAND: options that the --help of COMMAND does not show.
+    data: benchmark sets with human ratings. models: local language models.
     """
 
     panel: ClassVar[str] = "Look up"
@@ -55,6 +58,8 @@ class List(Command, Json):
         "perturbations",
         "metrics",
         "coefficients",
+        "formats",
+        "exports",
         "presets",
         "aspects",
         "options",

@@ -45,7 +45,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
 
     labels: Path | None = argument(
         None,
-        "Rows with human ratings: .csv, .tsv, .json, .jsonl, .parquet, .xlsx, or bench/NAME.",
+        "Rows with human ratings: {formats}, or bench/NAME.",
     )
     begin: Path | None = flag(
         None,

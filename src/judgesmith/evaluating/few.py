@@ -12,7 +12,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.datasets.benchmarks.registry import PREFIX
-from judgesmith.datasets.formats import kind_of
+from judgesmith.datasets.formats import of_name
 from judgesmith.datasets.orders import check_orders
 from judgesmith.datasets.records import merge_groups
 from judgesmith.datasets.row import Row
@@ -119,7 +119,7 @@ def read_few(
         raise OptionError(
             f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings"
         )
-    if own and kind_of(Path(own[0])) is not None and not has_column(file, own[0]):
+    if own and of_name(Path(own[0])) is not None and not has_column(file, own[0]):
         raise LabelsError(f"{own[0]}: no such file; check the path")
     result.held = [] if judges else held_in(file)
     chosen = bool(own or aspect or ratings_of(columns or {}))

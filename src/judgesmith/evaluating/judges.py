@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from judgesmith.agreement.correlation import Vector
+from judgesmith.datasets.exports import JUDGES as RESULTS
 from judgesmith.datasets.orders import check_orders
 from judgesmith.datasets.records import CODES
-from judgesmith.datasets.results import JUDGES as RESULTS
 from judgesmith.datasets.row import OVERALL
 from judgesmith.datasets.sheet import Outputs as File
 from judgesmith.errors import ArtifactError, LabelsError, OptionError

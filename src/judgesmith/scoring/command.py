@@ -31,12 +31,12 @@ class Score(Command, Rows, Reach, Limits, Json):
 
     rows: str = argument(
         ...,
-        "Rows to score: .csv, .tsv, .json, .jsonl or .parquet. A file or a URL (s3://…, gs://…).",
+        "Rows to score: {formats}. A file or a URL (s3://…, gs://…).",
     )
     judge: Path = flag(..., "Saved judge (JSON file).")
     output: str | None = flag(
         None,
-        "Output file: .jsonl, .csv or .parquet. With --on: a folder of Parquet files. Default: ROWS.scored.jsonl.",
+        "Output file: {outputs}. With --on: a folder of Parquet files. Default: ROWS.scored.jsonl.",
         "-o",
         "--output",
     )

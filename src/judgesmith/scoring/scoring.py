@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judgesmith.agreement.conformal import deferred
+from judgesmith.datasets.formats import written_as
 from judgesmith.datasets.loading import Compared, iter_rows, read_compared
 from judgesmith.datasets.records import unusual
 from judgesmith.datasets.row import Row
@@ -31,14 +32,12 @@ from judgesmith.running.journal import Journal, alone, read_journal, replacing
 from judgesmith.running.limits import Limits
 from judgesmith.running.plain import finite
 from judgesmith.running.trust import Trust
-from judgesmith.scoring.tables import require_parquet, write_table
+from judgesmith.scoring.tables import write_table
 from judgesmith.signatures.values import Item, Verdict
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
 OURS = ("id", "verdict", "judge", "asked", "seen", "resembles")
 OURS_IN_WORDS = "an output of `judgesmith score`"
-#: Outputs that are written from the journal beside them.
-TABLES = (".csv", ".parquet")
 #: Failed rows that wait to be written, until one has a score.
 MOST_HELD = 100
 
@@ -389,14 +388,9 @@ def journal_of(output: Path) -> Path:
     Raises:
         OptionError: If the output is another kind of file.
     """
-    kind = output.suffix.lower()
-    if kind not in (".jsonl", *TABLES):
-        raise OptionError(
-            f"{output.name}: scores are written as .jsonl, .csv or .parquet; name such an output"
-        )
-    if kind == ".parquet":
-        require_parquet(output)
-    return output.with_name(f"{output.name}.jsonl") if kind in TABLES else output
+    form = written_as(output)
+    form.require(output)
+    return output if form.grows else output.with_name(f"{output.name}.jsonl")
 
 
 def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:

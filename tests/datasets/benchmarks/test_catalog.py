@@ -17,7 +17,6 @@ from misbehaving_server import Say, Server
 from origins import SYNTHETIC, WIKI, nothing_here, origins
 from tables import table
 
-from judgesmith.datasets import read_labels
 from judgesmith.datasets.benchmarks import registry
 from judgesmith.datasets.benchmarks.catalog import (
     benchmark,
@@ -28,6 +27,7 @@ from judgesmith.datasets.benchmarks.catalog import (
 )
 from judgesmith.datasets.benchmarks.converters import CONVERTERS, convert
 from judgesmith.datasets.benchmarks.registry import BenchmarkCard
+from judgesmith.datasets.loading import read_labels
 from judgesmith.errors import LabelsError
 
 __all__ = ["nothing_here", "origins"]

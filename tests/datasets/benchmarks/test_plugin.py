@@ -12,9 +12,9 @@ import pytest
 from json_lines import write
 
 from judgesmith import parts
-from judgesmith.datasets import read_labels
 from judgesmith.datasets.benchmarks import catalog
 from judgesmith.datasets.benchmarks.registry import BenchmarkCard, Origin
+from judgesmith.datasets.loading import read_labels
 from judgesmith.parts import Registry
 
 ROWS = [

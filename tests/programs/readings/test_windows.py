@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planted import PlantedReader
 
 import judgesmith as js
-from judgesmith.datasets import read_labels
+from judgesmith.datasets.loading import read_labels
 from judgesmith.errors import OptionError
 from judgesmith.programs.models.files import installed
 from judgesmith.programs.models.lm import Connection, language_model

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from json_lines import write
 
-from judgesmith.datasets import read_labels
-from judgesmith.datasets.loading import read_outputs
+from judgesmith.datasets.loading import read_labels, read_outputs
 from judgesmith.errors import LabelsError, MissingExtraError, NoScoreError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.loading import load

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs, parquet
 
+from judgesmith.datasets.formats import format_of
 from judgesmith.datasets.loading import iter_rows
 from judgesmith.datasets.records import Columns
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.rooms.engines.batches import BatchScorer
 from judgesmith.running.opening import roles_for
 from judgesmith.running.storage import file_name, place_of
-from judgesmith.scoring.tables import parquet_file
 
 if TYPE_CHECKING:
     from judgesmith.scoring.command import Score
@@ -269,7 +269,7 @@ def _lay(
                     yield {"id": f"{before}{row.line}", **row.columns}
 
         path = Path(folder) / "rows.parquet"
-        parquet_file(lambda: islice(records(), command.limit), path)
+        format_of(path).write(lambda: islice(records(), command.limit), path)
         output.system.create_dir(output.path("input"))
         fs.copy_files(
             str(path), output.path(INPUT), destination_filesystem=output.system

@@ -26,9 +26,7 @@ class Label(Command, Rows, Json):
 
     panel: ClassVar[str] = "Start"
 
-    rows: str | None = argument(
-        None, "Rows to label: .csv, .tsv, .json, .jsonl, .parquet or .xlsx.", "ROWS"
-    )
+    rows: str | None = argument(None, "Rows to label: {formats}.", "ROWS")
     kind: str | None = flag(
         None,
         "Kind of labels: score, category, binary (pass or fail), preference (A or B) or spans (error spans). "

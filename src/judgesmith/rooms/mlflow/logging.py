@@ -20,7 +20,7 @@ from typing import Any
 
 import dspy
 
-from judgesmith.datasets.exports import Side, trace_input, trace_output
+from judgesmith.datasets.exports.traces import Side, trace_input, trace_output
 from judgesmith.errors import JudgesmithError, OptionError
 from judgesmith.optimizers.report import AspectsReport, CompileReport
 from judgesmith.programs import artifact, loading

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from judgesmith.datasets.exports import recognised
+from judgesmith.datasets.exports.reading import recognised
 from judgesmith.errors import OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.rooms.mlflow.logging import about_judge, feedback

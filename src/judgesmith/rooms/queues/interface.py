@@ -10,7 +10,9 @@ from urllib.parse import parse_qs
 
 import httpx
 
-from judgesmith.datasets.exports import Answer, Export, trace_input, trace_output
+from judgesmith.datasets.exports import Answer
+from judgesmith.datasets.exports.reading import Export
+from judgesmith.datasets.exports.traces import trace_input, trace_output
 from judgesmith.errors import OptionError
 from judgesmith.programs.models.masking import masked
 from judgesmith.programs.models.transport import retry_after

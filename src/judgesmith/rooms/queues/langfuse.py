@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
-from judgesmith.datasets.exports import langfuse_score
+from judgesmith.datasets.exports.langfuse import langfuse_score
 from judgesmith.errors import OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.loading import about_judge

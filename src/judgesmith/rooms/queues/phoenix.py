@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from judgesmith.datasets.exports import DISCARDED, Answer, phoenix_rater
+from judgesmith.datasets.exports import DISCARDED, Answer
+from judgesmith.datasets.exports.phoenix import phoenix_rater
 from judgesmith.errors import OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.loading import about_judge

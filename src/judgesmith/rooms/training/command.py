@@ -27,7 +27,7 @@ class Distill(Command, Preset, Rows, Json):
 
     labels: Path = argument(
         ...,
-        "Rows with human ratings: .csv, .tsv, .json, .jsonl, .parquet, .xlsx, or bench/NAME.",
+        "Rows with human ratings: {formats}, or bench/NAME.",
     )
     base: str = flag(
         "local/qwen2.5-0.5b",

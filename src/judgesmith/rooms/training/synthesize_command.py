@@ -26,7 +26,7 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
 
     rows: Path = argument(
         ...,
-        "Inputs with outputs of any systems: .csv, .tsv, .json, .jsonl or .parquet.",
+        "Inputs with outputs of any systems: {formats}.",
     )
     judge: list[Path] = flag(
         ...,
