@@ -16,7 +16,6 @@ import pytest
 from json_lines import write
 from patience import HANG
 
-import judgesmith as js
 from judgesmith.datasets.perturbations.base import sentences
 from judgesmith.errors import MissingExtraError
 from judgesmith.extras import from_extra
@@ -24,6 +23,7 @@ from judgesmith.parts import plugin
 from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.readings.bindings import graph, llama, weights
 from judgesmith.programs.readings.bindings.torch_reader import TorchReader
+from judgesmith.rooms.engines.batches import BatchScorer
 from judgesmith.rows import rows_of
 
 pytestmark = pytest.mark.text
@@ -250,7 +250,7 @@ def test_a_command_that_lacks_an_extra_names_it_in_one_line(
 
 #: (extra, the package that is missing, what is called)
 CALLS: dict[str, tuple[str, str, Callable[[], object]]] = {
-    "BatchScorer": ("tables", "pyarrow", lambda: js.BatchScorer("judge.json")),
+    "BatchScorer": ("tables", "pyarrow", lambda: BatchScorer("judge.json")),
     "a table of Arrow": ("tables", "pyarrow", lambda: list(rows_of(ArrowTable()))),
     "sentences": ("discern", "sentencex", lambda: sentences("It ends. Or not.")),
     "llama.cpp": ("local", "xllamacpp", llama.library.__wrapped__),

@@ -11,6 +11,7 @@ import pytest
 from loopback import Server, running_server
 
 import judgesmith as js
+from judgesmith.errors import OutageError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import OUTAGE_AFTER, Connection, language_model
@@ -139,7 +140,7 @@ def test_a_server_that_dies_ends_the_run_and_not_row_after_row(
     judge = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm)
     seen = []
     with pytest.raises(
-        js.OutageError,
+        OutageError,
         match=rf"{OUTAGE_AFTER} calls in a row got no answer.*repeat the command",
     ):
         for verdict in judge.score_many(rows(1000), concurrency=2):

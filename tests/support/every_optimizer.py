@@ -40,6 +40,7 @@ from dspy.teleprompt.signature_opt import SignatureOptimizer
 from judges import JUDGES, PROMPTED
 
 import judgesmith as js
+from judgesmith.errors import ArtifactError
 from judgesmith.programs import loading
 from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, OverallScorer
 from judgesmith.programs.active_critic.task import Labelled, TaskInference
@@ -480,7 +481,7 @@ def cell(subject: Subject, optimizer: str) -> Cell:
             path = Path(folder) / "module.json"
             try:
                 made.save(path)
-            except js.ArtifactError:
+            except ArtifactError:
                 return Cell(shown, saved=False)
             if type(made) is not type(module):
                 return Cell(shown, saved=False)

@@ -16,6 +16,7 @@ from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.planning import PROBES
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings import kinds
 from judgesmith.programs.readings.bindings import opening
@@ -114,7 +115,7 @@ def test_folds_of_a_judge_that_only_weighs_cost_no_call(
         return count(source, output)
 
     monkeypatch.setattr(kinds, "surface", counting)
-    lm = js.LanguageModel("test/model", transport, identity="test")
+    lm = LanguageModel("test/model", transport, identity="test")
     plan = Compiler(search=None).plan(Judge(ModelReadings("fluency")), labels, lm)
     judge = js.compile(ModelReadings("fluency"), labels, lm=lm)
     report, cost = judge.report, judge.provenance["cost"]["calls"]
@@ -152,7 +153,7 @@ def test_a_compiled_judge_is_saved_whole(compiled: Judge, tmp_path: Path) -> Non
 
 
 @pytest.fixture
-def lm(scripted: MakeScripted, monkeypatch: pytest.MonkeyPatch) -> js.LanguageModel:
+def lm(scripted: MakeScripted, monkeypatch: pytest.MonkeyPatch) -> LanguageModel:
     monkeypatch.setitem(
         opening._opened, "test/model at None", Opened(PlantedReader(), MODEL)
     )

@@ -11,6 +11,7 @@ from judgesmith.datasets.records import Labels
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.programs.answers.reply import Reply
+from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.models.transport import Request
 from judgesmith.programs.prompting.layouts import CUT, Explain
 from judgesmith.signatures.values import Criterion
@@ -155,11 +156,11 @@ def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(
     # 24 rows in four folds: 4·18 training rows and all 24 once more, each judged once more.
     assert after.calls - before.calls == 4 * 18 + 24
     assert before.notes == after.notes == ()
-    plan = compiler.plan(js.Judge(js.PairS("summarization/coherence")), labels, None)
+    plan = compiler.plan(js.Judge(PairS("summarization/coherence")), labels, None)
     assert "no bootstrapped demonstrations: a rank" in plan.notes[0]
     assert (
         Compiler(search=None)
-        .plan(js.Judge(js.PairS("summarization/coherence")), labels, None)
+        .plan(js.Judge(PairS("summarization/coherence")), labels, None)
         .notes
         == ()
     )

@@ -297,7 +297,7 @@ def test_what_makes_a_document(scripted: Any) -> None:
 
 
 def test_a_single_output_has_no_score_and_no_model_is_asked(scripted: Any) -> None:
-    alone = js.Judge(js.PairS("fluency")).score("s", "o").failure  # without any model
+    alone = js.Judge(PairS("fluency")).score("s", "o").failure  # without any model
     assert alone is not None
     assert "gives no score to a single one" in alone
     lm, transport = scripted(Model(sharp), logprobs=True)

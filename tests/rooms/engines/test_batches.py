@@ -1,4 +1,4 @@
-"""`js.BatchScorer`: a saved judge as a function from batches to batches, wherever an engine calls it."""
+"""`BatchScorer`: a saved judge as a function from batches to batches, wherever an engine calls it."""
 
 import json
 import multiprocessing
@@ -18,6 +18,9 @@ from patience import HANG
 from processes import scores_of
 
 import judgesmith as js
+from judgesmith.errors import ArtifactError
+from judgesmith.programs.baselines.pairs import PairS
+from judgesmith.rooms.engines.batches import BatchScorer
 from judgesmith.testing.fake import Fault
 
 NEW = ["judge_score", "judge_explanation", "judge_failure", "judge_verdict"]
@@ -31,8 +34,8 @@ COLUMNS = {name: TABLE[name].to_pylist() for name in TABLE.column_names}
 
 
 @pytest.fixture
-def scorer(judge_file: Path, server: Any) -> js.BatchScorer:
-    return js.BatchScorer(judge_file, connection=js.Connection(server.base))
+def scorer(judge_file: Path, server: Any) -> BatchScorer:
+    return BatchScorer(judge_file, connection=js.Connection(server.base))
 
 
 def polars(rows: Any) -> Any:
@@ -60,7 +63,7 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any], dict[str, list[Any]]]]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_of_any_kind_gets_the_judges_columns(
-    kind: str, scorer: js.BatchScorer, server: Any
+    kind: str, scorer: BatchScorer, server: Any
 ) -> None:
     make, read = KINDS[kind]
     batch = make()
@@ -82,7 +85,7 @@ def test_a_batch_of_any_kind_gets_the_judges_columns(
 
 
 def test_the_scores_are_those_of_the_judge_itself(
-    scorer: js.BatchScorer, judge_file: Path, server: Any
+    scorer: BatchScorer, judge_file: Path, server: Any
 ) -> None:
     rows = [{"source": f"s{n}", "output": f"r{n:03d}" + "x" * n} for n in range(30)]
     judge = js.load(judge_file, connection=js.Connection(server.base))
@@ -91,7 +94,7 @@ def test_the_scores_are_those_of_the_judge_itself(
     assert len(set(direct)) > 10
 
 
-def test_a_column_that_only_failed_has_its_type(scorer: js.BatchScorer) -> None:
+def test_a_column_that_only_failed_has_its_type(scorer: BatchScorer) -> None:
     made = scorer(pa.table({"output": ["", " "]}))
     assert made.schema.field("judge_score").type == pa.float64()
     assert made.select(NEW).schema == scorer.schema
@@ -99,7 +102,7 @@ def test_a_column_that_only_failed_has_its_type(scorer: js.BatchScorer) -> None:
 
 
 def test_an_empty_batch_asks_nothing_and_has_the_columns(
-    scorer: js.BatchScorer, server: Any
+    scorer: BatchScorer, server: Any
 ) -> None:
     assert scorer(TABLE.slice(0, 0)).select(NEW).schema == scorer.schema
     meta = scorer(pd.DataFrame(ROWS).head(0))
@@ -109,7 +112,7 @@ def test_an_empty_batch_asks_nothing_and_has_the_columns(
 
 
 def test_a_call_that_fails_is_null_with_its_reason(
-    scorer: js.BatchScorer, server: Any, fake: Any
+    scorer: BatchScorer, server: Any, fake: Any
 ) -> None:
     good = fake.judging(lambda ask: 50)
     server.answer = lambda ask: (
@@ -123,7 +126,7 @@ def test_a_call_that_fails_is_null_with_its_reason(
 
 
 def test_one_record_that_cannot_be_read_is_its_own_trouble(
-    scorer: js.BatchScorer,
+    scorer: BatchScorer,
 ) -> None:
     made = scorer({"output": ["r000", {1, 2}, "r002"]})
     assert made["judge_score"] == [4.0, None, 4.0]
@@ -131,7 +134,7 @@ def test_one_record_that_cannot_be_read_is_its_own_trouble(
 
 
 def test_half_a_surrogate_pair_is_kept_readable(
-    scorer: js.BatchScorer, judge_file: Path, monkeypatch: pytest.MonkeyPatch
+    scorer: BatchScorer, judge_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def judged(*_: Any, **__: Any) -> js.Verdict:
         return js.Verdict(50.0, "It says \ud800.")
@@ -146,7 +149,7 @@ def test_half_a_surrogate_pair_is_kept_readable(
 
 
 def test_columns_by_a_mapping(judge_file: Path, server: Any) -> None:
-    chosen = js.BatchScorer(
+    chosen = BatchScorer(
         judge_file,
         connection=js.Connection(server.base),
         columns={"output": "text"},
@@ -170,7 +173,7 @@ def test_columns_by_what_the_judge_was_compiled_from(
     }
     own = tmp_path / "own.json"
     own.write_text(json.dumps(data))
-    scorer = js.BatchScorer(own, connection=js.Connection(server.base))
+    scorer = BatchScorer(own, connection=js.Connection(server.base))
     assert scorer(pa.table({"what they wrote": ["r000"]}))[
         "judge_score"
     ].to_pylist() == [4.0]
@@ -201,7 +204,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_no_batch_is_refused(
-    what: str, scorer: js.BatchScorer, server: Any
+    what: str, scorer: BatchScorer, server: Any
 ) -> None:
     batch, message = REFUSED[what]
     with pytest.raises(js.JudgesmithError, match=message):
@@ -212,19 +215,19 @@ def test_what_is_no_batch_is_refused(
 def test_judges_and_models_that_no_batch_can_have_are_refused(
     tmp_path: Path, judge_file: Path
 ) -> None:
-    js.Judge(js.PairS("fluency"), lm="openai/fake").save(tmp_path / "pairs.json")
+    js.Judge(PairS("fluency"), lm="openai/fake").save(tmp_path / "pairs.json")
     with pytest.raises(js.OptionError, match="ranks the outputs of a document"):
-        js.BatchScorer(tmp_path / "pairs.json")
+        BatchScorer(tmp_path / "pairs.json")
     with pytest.raises(js.OptionError, match="takes the name of a model"):
-        js.BatchScorer(judge_file, lm=js.language_model("openai/fake"))  # type: ignore[arg-type]
-    with pytest.raises(js.ArtifactError, match="no such file"):
-        js.BatchScorer(tmp_path / "none.json")
+        BatchScorer(judge_file, lm=js.language_model("openai/fake"))  # type: ignore[arg-type]
+    with pytest.raises(ArtifactError, match="no such file"):
+        BatchScorer(tmp_path / "none.json")
 
 
 # -- processes and threads --------------------------------------------------------------------------------------------
 
 
-def test_it_travels_with_its_judge(scorer: js.BatchScorer, judge_file: Path) -> None:
+def test_it_travels_with_its_judge(scorer: BatchScorer, judge_file: Path) -> None:
     sent = pickle.dumps(scorer)
     judge_file.unlink()
     there = pickle.loads(sent)
@@ -233,17 +236,17 @@ def test_it_travels_with_its_judge(scorer: js.BatchScorer, judge_file: Path) -> 
 
 
 def test_a_judge_that_has_changed_is_noticed(
-    scorer: js.BatchScorer, judge_file: Path, server: Any
+    scorer: BatchScorer, judge_file: Path, server: Any
 ) -> None:
     js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/fake").save(
         judge_file
     )
     with pytest.raises(
-        js.ArtifactError,
+        ArtifactError,
         match=f"was judge {scorer.fingerprint} when .* make the scorer again",
     ):
         scorer(TABLE)
-    again = js.BatchScorer(judge_file, connection=js.Connection(server.base))
+    again = BatchScorer(judge_file, connection=js.Connection(server.base))
     assert again.fingerprint != scorer.fingerprint
     assert pickle.dumps(again) != pickle.dumps(
         scorer
@@ -252,15 +255,15 @@ def test_a_judge_that_has_changed_is_noticed(
 
 
 def test_the_same_judge_has_the_same_pickle(
-    scorer: js.BatchScorer, judge_file: Path, server: Any
+    scorer: BatchScorer, judge_file: Path, server: Any
 ) -> None:
-    again = js.BatchScorer(judge_file, connection=js.Connection(server.base))
+    again = BatchScorer(judge_file, connection=js.Connection(server.base))
     assert again == scorer
     assert pickle.dumps(again) == pickle.dumps(scorer)
 
 
 def test_threads_share_one_judge_and_its_limit(judge_file: Path, server: Any) -> None:
-    scorer = js.BatchScorer(
+    scorer = BatchScorer(
         judge_file, connection=js.Connection(server.base, concurrency=2, cache=False)
     )
     batches = [pa.table({"output": [f"r{n:03d}"] * 4}) for n in range(8)]
@@ -285,9 +288,7 @@ def test_threads_share_one_judge_and_its_limit(judge_file: Path, server: Any) ->
 def test_it_judges_in_processes_and_again_in_their_parent(
     way: str, judge_file: Path, server: Any
 ) -> None:
-    scorer = js.BatchScorer(
-        judge_file, connection=js.Connection(server.base, cache=False)
-    )
+    scorer = BatchScorer(judge_file, connection=js.Connection(server.base, cache=False))
     expected = scorer(TABLE)["judge_score"].to_pylist()
     context: Any = multiprocessing.get_context(way)
     answers = context.Queue()
@@ -314,7 +315,7 @@ ENGINES = ("ray", "pyspark", "dask", "datasets", "daft", "polars")
 
 @pytest.mark.slow
 def test_no_engine_is_imported() -> None:
-    code = "import sys, judgesmith as js; js.BatchScorer; import judgesmith.cli.main; print(sorted(sys.modules))"
+    code = "import sys, judgesmith.rooms.engines.batches, judgesmith.cli.main; print(sorted(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -17,6 +17,7 @@ from json_lines import Rows, write
 import judgesmith as js
 from judgesmith.errors import ArtifactError, MissingExtraError, ModelError, OptionError
 from judgesmith.programs.artifact import fingerprint
+from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.rooms.mlflow import store as mlflow_store
 from judgesmith.rooms.mlflow.logging import (
     ExperimentLog,
@@ -748,7 +749,7 @@ def test_judges_that_cannot_be_scorers_are_refused(
     with pytest.raises(
         OptionError, match="against each other; an MLflow scorer sees one alone"
     ):
-        mlflow_scorer(js.Judge(js.PairS(), lm="openai/fake"))
+        mlflow_scorer(js.Judge(PairS(), lm="openai/fake"))
     with pytest.raises(ModelError, match="no language model"):
         mlflow_scorer(js.Judge(js.ActiveCritic("vanilla")))
     with pytest.raises(OptionError, match="has its model already"):
@@ -764,7 +765,7 @@ def test_registering_without_a_name_is_refused_and_loading_names_the_extra(
     for name in ("@champion", "a/b", "notices@"):
         compile_(rows_file(48), "--register", name).refused("give NAME or NAME@ALIAS")
     assert server.asks == []
-    for open_judge in (js.load, js.mlflow_scorer):
+    for open_judge in (js.load, mlflow_scorer):
         with pytest.raises(
             MissingExtraError, match=r"pip install 'judgesmith\[mlflow\]'"
         ):
@@ -866,9 +867,7 @@ def test_mlflow_evaluates_with_the_judge(
     where = f"runs:/{done.json['mlflow']['run']}/judge.json"
     server.answer = fake.judging(lambda ask: 40 if ask.mark == "r001" else 80)
     real.set_experiment("trial")
-    rate = js.mlflow_scorer(
-        where, connection=js.Connection(server.base), name="quality"
-    )
+    rate = mlflow_scorer(where, connection=js.Connection(server.base), name="quality")
     found = real.genai.evaluate(
         data=[
             {

@@ -538,7 +538,7 @@ def distill(
     progress: Progress | bool | None = None,
     **options: Any,
 ) -> Judge:
-    """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
+    """Train a small model to judge: `distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
 
     After an interruption the same call resumes where it stopped.
 
