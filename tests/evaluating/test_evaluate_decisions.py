@@ -135,6 +135,7 @@ def test_pass_and_fail_is_told_in_the_words_of_a_team(cli: Any, tmp_path: Path) 
                 "balanced": (16 / 20 + 18 / 20) / 2,
                 "precision": 16 / 18,
                 "recall": 16 / 20,
+                "tpr": 18 / 20,
                 "f1": 2 * 16 / (2 * 16 + 2 + 4),
                 "judge": 22 / 40,
                 "people": 0.5,
@@ -164,9 +165,9 @@ def test_pass_and_fail_is_told_in_the_words_of_a_team(cli: Any, tmp_path: Path) 
         "r20",
     ]
     said = cli("evaluate", path).said
-    assert "agrees with the human ratings on 85 %" in said
+    assert "agrees with people on 85 %" in said
     assert "judge: pass" in said
-    assert "recall for fail 80%" in said
+    assert "recall for fail (TNR) 80%" in said
     assert cli("evaluate", path, "--fail-under", "accuracy>=0.85").code == 1
 
 

@@ -217,5 +217,5 @@ def test_preferences_are_compared_within_their_pairs(tmp_path: Path) -> None:
         for k in range(12)
     ]
     page = written(tmp_path, pairs)
-    assert "pairwise acc." in page[: page.index("<h2")]
+    assert "12 comparisons that people decided" in page[: page.index("<h2")]
     assert ">pooled<" not in page

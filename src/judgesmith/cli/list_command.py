@@ -43,8 +43,8 @@ class List(Command, Json):
     """List components of a kind, or show one in detail.
 
     methods: judging methods, for `judgesmith compile --method NAME`. optimizers: for `--optimizer NAME`.
-    perturbations: for `judgesmith discern --perturb NAME`. metrics: reference metrics, for `judgesmith evaluate --judge
-    metric/NAME`. coefficients: of agreement, for `judgesmith evaluate --coefficient NAME`. formats: files of rows that
+    perturbations: for `judgesmith discern --perturb NAME`. metrics: reference metrics, for `judgesmith check --judge
+    metric/NAME`. coefficients: of agreement, for `judgesmith check --coefficient NAME`. formats: files of rows that
     can be read. exports: exports of other tools that are read as rows. presets: named settings, for `--preset NAME`.
     aspects: the library's quality aspects, by task. options COMMAND: options that the --help of COMMAND does not show.
     data: benchmark sets with human ratings. models: local language models.

@@ -31,7 +31,7 @@ ORDER = (
     "label",
     "compile",
     "score",
-    "evaluate",
+    "check",
     "report",
     "show",
     "list",

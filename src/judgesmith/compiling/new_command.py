@@ -17,7 +17,7 @@ class New(Command, Aspect, Preset, Jury):
     """Make a judge from one sentence, or from an aspect of the library, before there are labels.
 
     Example: judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. Such a judge is not validated: measure its
-    agreement with `evaluate` on a few rated rows. `compile LABELS --start judge.json` then refines it.
+    agreement with `check` on a few rated rows. `compile LABELS --start judge.json` then refines it.
     """
 
     panel: ClassVar[str] = "Start"
@@ -105,6 +105,6 @@ class New(Command, Aspect, Preset, Jury):
         outcome = "pass or fail" if self.pass_fail else str(judge.scale)
         out.print(
             f"Saved {saved}: {method.kind}, {outcome}, learnt from no labels. How far to trust it is not known yet: "
-            f"`judgesmith evaluate` measures that. Next: judgesmith score OUTPUTS.jsonl --judge {saved}; with labels, "
+            f"`judgesmith check` measures that. Next: judgesmith score OUTPUTS.jsonl --judge {saved}; with labels, "
             f"judgesmith compile LABELS --start {saved}"
         )

@@ -1,4 +1,4 @@
-"""`judgesmith evaluate`: how far do judges agree with people?"""
+"""`judgesmith check`: may a judge be trusted, and how far does it agree with people? `evaluate` is its old name."""
 
 from __future__ import annotations
 
@@ -30,39 +30,35 @@ BESIDE_SPANS = (
     "lm",
     "limit",
     "unseen",
+    "plan",
+    "baseline",
 )
 
 
-class Evaluate(Command, Config, Model, Rows, Scaled, Json):
-    """Measure agreement between judges and human ratings.
+class Check(Command, Config, Model, Rows, Scaled, Json):
+    """Check whether a judge may be trusted, on rows that people rated.
 
-    Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). Every number has its
-    interval and number of rows. With --judge judge.json, a saved judge scores the rows first. Its calls are cached on
-    disk, so the same command resumes after Ctrl-C.
+    One sentence comes first, with what follows from it. Then come TPR, TNR, kappa, a constant judge, and how far
+    people agree themselves. The command says how it read the file, and prints tables.
 
-    Levels. pooled: one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level,
-    nlpstats' global level). sample: the mean of the correlations within documents (G-Eval's and UniEval's summary level
-    on SummEval, nlpstats' input level). Documents with constant scores are left out and counted. system: the
-    correlation of the systems' means. within: one correlation over all rows, each less the mean of its system.
+    Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). With --judge judge.json,
+    a saved judge scores the rows first. Its calls are cached, so the same command resumes after Ctrl-C.
 
     Intervals are bootstrap intervals over documents, because rows of one document are not independent. They hold for
-    these systems on other documents. At system level they are too narrow: 75-90 % coverage instead of 95 % in a
-    simulation. --new-systems makes intervals and tests of correlations hold for other systems, too.
+    these systems on other documents. Tests between judges cover all pairs at once (max-t). So p is below 0.05 exactly
+    if the 95 % interval of the difference excludes 0.
 
-    Tests between judges use Student's t with the standard error of the interval, over all pairs at once (max-t). So p
-    is below 0.05 exactly if the 95 % interval of the difference excludes 0.
+    --fail-under 'spearman>=0.4' exits with 1 unless two conditions hold. The lower end of the first judge's interval is
+    at least 0.4. And 95 % of the rows have a score. Pass or fail: 'tnr>=0.8' (fails found), 'tpr>=0.8' (passes passed),
+    'accuracy>=0.8', 'cohen-kappa>=0.5'. 'rate>=0.8' is the pass rate of all rows, corrected by labels of some.
+    Categories: 'kappa>=0.5'. Preferences: 'pairwise>=0.6'. 'way>=0.8' lies between guessing (0) and one human rater
+    (1). Errors use the upper end: 'mae<=0.5'. One aspect or level: 'fluency:q>=1', 'sample.kendall>=0.3'.
 
-    In CI, `judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4'` exits with 1 unless two conditions hold. The
-    lower end of the first judge's interval is at least 0.4 for every aspect. 95 % of the rows have a score. For
-    categories, pass or fail, or preferences: 'kappa>=0.5', 'accuracy>=0.8', 'balanced-accuracy>=0.7', 'f1>=0.7',
-    'precision>=0.6', 'recall>=0.6' (for fail), 'auc>=0.8', 'pairwise>=0.6'. All but the last two use the judge's own
-    decisions if scored rows have them. 'way>=0.8' is a position between guessing (0) and one human rater (1). Errors
-    use the upper end: 'mae<=0.5', 'rmse<=0.7'. For one aspect, write its name first: 'fluency:spearman>=0.4'.
+    --baseline FILE keeps the verdicts of the run that passed. Later runs on these labels ask only whether the judge
+    agrees less than then. A gate that is asked again and again fails by chance.
 
-    --spans TRUTH compares the judge's error spans with human ones: precision, recall and F1 over characters.
-    --fail-under accepts these, too.
-
-    `judgesmith list options evaluate` has further options, such as --figures FOLDER.
+    Further options: --level, --coefficient, --limit, --config, --api-base, and --spans TRUTH (error spans).
+    `judgesmith list options check` prints others, such as --bar 0.9 or --figures FOLDER.
     """
 
     panel: ClassVar[str] = "Start"
@@ -70,7 +66,7 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     sources: list[str] = argument(
         ...,
         "Files with scores (joined by id), bench/NAME or metric/NAME. Human ratings come from the first file.",
-        "SOURCE...",
+        "FILE...",
     )
     human: list[str] = flag(
         [],
@@ -80,31 +76,27 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     )
     judge: list[str] = flag(
         [],
-        "Scores to evaluate: a column, a path (verdict.criteria.fluency.score), a name in SET.metrics.jsonl, or "
-        "metric/NAME (`judgesmith list metrics`). A saved judge scores the rows now. {aspect} is replaced by the "
-        "aspect's name: UniEval=unieval_{aspect}. Default: the verdicts of `judgesmith score`. Repeatable.",
+        "Judge to check: a column, a path (verdict.criteria.fluency.score), a saved judge, which scores the rows now, "
+        "or metric/NAME. {aspect} is replaced by the aspect's name. Default: the verdicts of `judgesmith score`. "
+        "Repeatable.",
         metavar="[NAME=]COLUMN|FILE.json",
     )
-    limit: int | None = flag(
-        None, "Number of rows to use, from the first. Default: all.", ge=1
+    plan: bool = flag(
+        False,
+        "Print what more labels would buy: intervals, differences, and the power of each gate.",
     )
     unseen: bool = flag(
         False, "Leave out all rows that any of the judges was compiled from."
     )
-    level: list[str] = flag(
+    fail_under: list[str] = flag(
         [],
-        "Level of agreement: pooled, within (systems), sample or system. Default: all that the rows allow. "
-        "Repeatable.",
+        "Exit with 1 if the lower end of the first judge's interval is below X. Repeatable.",
+        metavar="[ASPECT:][LEVEL.]COEFFICIENT>=X",
     )
-    coefficient: list[str] = flag(
-        [],
-        "Coefficient to compute (`judgesmith list coefficients`). Default: pearson, spearman and kendall; "
-        "of decisions, those that apply. Repeatable.",
-    )
-    spans: str | None = flag(
+    baseline: Path | None = flag(
         None,
-        "File or bench/NAME with human error spans. The judge's spans are compared with them.",
-        metavar="TRUTH",
+        "File of the run that passed --fail-under: written if it is not there, else compared with.",
+        metavar="FILE.json",
     )
     output: Path | None = flag(
         None,
@@ -112,11 +104,35 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         "-o",
         "--output",
     )
-    fail_under: list[str] = flag(
+    limit: int | None = flag(
+        None,
+        "Number of rows to use, from the first. Default: all.",
+        ge=1,
+        hidden=True,
+    )
+    level: list[str] = flag(
         [],
-        "Exit with 1 if the lower end of the first judge's interval is below X. For mae and rmse: if the upper end "
-        "is above X. ASPECT: limits it to one aspect (fluency:q>=1). Repeatable.",
-        metavar="[ASPECT:][LEVEL.]COEFFICIENT>=X",
+        "Level of agreement: pooled, within (systems), sample or system. Default: all that the rows allow. "
+        "Repeatable.",
+        hidden=True,
+    )
+    coefficient: list[str] = flag(
+        [],
+        "Coefficient to compute (`judgesmith list coefficients`). Default: pearson, spearman and kendall; "
+        "of decisions, those that apply. Repeatable.",
+        hidden=True,
+    )
+    spans: str | None = flag(
+        None,
+        "File or bench/NAME with human error spans. The judge's spans are compared with them.",
+        metavar="TRUTH",
+        hidden=True,
+    )
+    config: Path | None = flag(
+        None, "YAML file of options.", metavar="FILE.yaml", hidden=True
+    )
+    api_base: str | None = flag(
+        None, "URL of an OpenAI-compatible server or of Ollama.", hidden=True
     )
 
     @classmethod
@@ -126,12 +142,10 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         from judgesmith.running.settings import Catalogue, Owner, ReachOptions
 
         owners = (
-            Owner("run", "evaluate", EvaluateOptions),
+            Owner("run", "check", EvaluateOptions),
             Owner("lm", "the language model", ReachOptions),
         )
-        return Catalogue(
-            owners, "evaluate", more="; see `judgesmith list options evaluate`"
-        )
+        return Catalogue(owners, "check", more="; see `judgesmith list options check`")
 
     def run(self) -> int:
         """Read rows and judges, measure agreement and write the outputs."""
@@ -152,7 +166,7 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         }
         request = EvaluateRequest(
             sources=self.sources,
-            options=read_options(EvaluateOptions, options, "evaluate"),
+            options=read_options(EvaluateOptions, options, "check"),
             human=self.human,
             judges=self.judge,
             columns=self.roles(),
@@ -163,9 +177,17 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
             spans=self.spans,
             output=self.output,
             fail_under=self.fail_under,
+            plan=self.plan,
+            baseline=self.baseline,
             lm=self.lm,
             api_base=self.api_base,
             reach=ReachOptions(**self.more("lm")),
             as_json=self.as_json,
         )
         return run(request)
+
+
+class Evaluate(Check):
+    """Check whether a judge may be trusted: the old name of `judgesmith check`, whose help says more."""
+
+    hidden: ClassVar[bool] = True

@@ -31,7 +31,8 @@ OF_TWO = {
     "agreement": "agreement",
     "balanced": "balanced accuracy",
     "precision": "precision for fail",
-    "recall": "recall for fail",
+    "recall": "recall for fail (TNR)",
+    "tpr": "recall for pass (TPR)",
     "f1": "F1 for fail",
     "kappa": "Cohen's kappa",
     "judge": "pass rate, judge",
@@ -48,6 +49,7 @@ _MEASURES = {
     "balanced": "balanced-accuracy",
     "precision": "precision",
     "recall": "recall",
+    "tpr": "tpr",
     "f1": "f1",
     "kappa": "cohen-kappa",
     "weighted": "kappa",
@@ -55,7 +57,7 @@ _MEASURES = {
 #: What a comparison of two outputs says, a side from the other's point of view the worse.
 PREFERRED = ("B", "tie", "A")
 #: Numbers that are no shares.
-_KAPPAS = ("kappa", "weighted")
+_KAPPAS = ("kappa", "weighted", "between_kappa")
 #: Rows on which judge and people differ that a page lists, and that a terminal does; characters of a reason there.
 LISTED = 200
 SHOWN = 5
@@ -67,9 +69,10 @@ class Decided:
     """A judge's decisions beside people's, of one aspect.
 
     people, judge: the number of each row's category from 0, the worst (fail) first, NaN where there is none. names: the
-    categories' names. figures: by the keys of OF_TWO or OF_SEVERAL, and `constant`: the agreement of a judge that
-    always answers `commonest`. scores: 0 and 1 are the worst and the best category. reasons: people's and the judge's
-    reasons for each row.
+    categories' names. figures: by the keys of OF_TWO or OF_SEVERAL; `constant`: the agreement of a judge that always
+    answers `commonest`; `between` and `between_kappa`: that of two people, where rows have several ratings; `same`: of
+    preferences, the share of people's that the judge has, too. scores: 0 and 1 are the worst and the best category.
+    reasons: people's and the judge's reasons for each row.
     """
 
     name: str
@@ -154,8 +157,7 @@ class Decided:
         """
         own = self.figures["agreement"]
         constant = self.figures["constant"].value
-        right, wrong = self._against_constant()
-        p = float(scipy.stats.binomtest(right, right + wrong).pvalue) if right else 1.0
+        right, wrong, p = self.against_constant()
         if math.isnan(own.value) or (right > wrong and p < 0.05):
             return []
         return [
@@ -165,8 +167,12 @@ class Decided:
             "here"
         ]
 
-    def _against_constant(self) -> tuple[int, int]:
-        """Return on how many documents the judge is right where the commonest answer is wrong, and the reverse."""
+    def in_words(self) -> dict[str, str]:
+        """Return every figure with its interval, in words."""
+        return {name: _shown(name, figure) for name, figure in self.figures.items()}
+
+    def against_constant(self) -> tuple[int, int, float]:
+        """Return on how many documents the judge is right where the commonest answer is wrong, the reverse, and p."""
         both = ~np.isnan(self.people) & ~np.isnan(self.judge)
         people = self.people[both]
         judge = self.judge[both]
@@ -174,7 +180,11 @@ class Decided:
         ahead = np.bincount(
             self.documents[both], (judge == people).astype(float) - always
         )
-        return int((ahead > 0).sum()), int((ahead < 0).sum())
+        right = int((ahead > 0).sum())
+        wrong = int((ahead < 0).sum())
+        if not right:
+            return right, wrong, 1.0
+        return right, wrong, float(scipy.stats.binomtest(right, right + wrong).pvalue)
 
     def tables(self, listed: int = SHOWN) -> Iterator[tuple[str, Table]]:
         """(introduction, table). listed: rows on which both differ, at most."""
@@ -293,6 +303,12 @@ def _of_comparisons(
     figures, commonest = _figures(
         ours[both], people[both], codes, len(PREFERRED) - 1, options
     )
+    apart = both & (people != PREFERRED.index("tie"))
+    if apart.any():
+        codes = np.unique(documents[first][apart], return_inverse=True)[1]
+        chosen = ours[apart].astype(np.intp)
+        wanted = people[apart].astype(np.intp)
+        figures["same"] = estimate("accuracy", chosen, wanted, codes, options)
     rows = [data.rows[i] for i in first]
     reasons = data.reasons.get(judge)
     return Decided(
@@ -340,6 +356,10 @@ def _decided(
     figures, commonest = _figures(
         ours[both], people[both], documents[both], most, options
     )
+    if aspect in data.ratings:
+        figures |= _between(
+            data.ratings[aspect][both], levels, documents[both], options
+        )
     systems: dict[str, tuple[Estimate, Estimate, int]] = {}
     for name in dict.fromkeys(data.systems or ()) if most == 1 else ():
         rows = both & (np.array(data.systems, dtype=object) == name)
@@ -363,6 +383,33 @@ def _decided(
         (_reasons(data.rows, aspect), data.reasons.get(judge, [])),
         documents,
     )
+
+
+def _between(
+    ratings: Vector,
+    levels: Sequence[float],
+    documents: Codes,
+    options: EvaluationOptions,
+) -> dict[str, Estimate]:
+    """Return how far two people agree: every pair of ratings of a row, in both orders.
+
+    ratings: shape (rows, raters), NaN where there is none.
+    """
+    own = np.column_stack([places(column, levels) for column in ratings.T])
+    pairs = list(itertools.permutations(range(own.shape[1]), 2))
+    one = np.concatenate([own[:, a] for a, _ in pairs])
+    other = np.concatenate([own[:, b] for _, b in pairs])
+    codes = np.tile(documents, len(pairs))
+    both = ~np.isnan(one) & ~np.isnan(other)
+    if not both.any():
+        return {}
+    first = one[both].astype(np.intp)
+    second = other[both].astype(np.intp)
+    codes = np.unique(codes[both], return_inverse=True)[1]
+    return {
+        "between": estimate("accuracy", first, second, codes, options),
+        "between_kappa": estimate("cohen-kappa", first, second, codes, options),
+    }
 
 
 def places(scores: Vector, levels: Sequence[float]) -> Vector:

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import scipy
+from scipy.special import ndtr
 
 from judgesmith.agreement.coefficients import (
     Correlation,
@@ -21,12 +22,15 @@ from judgesmith.agreement.levels import LEVELS
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from judgesmith.agreement.meta.inputs import AVERAGE
 from judgesmith.errors import OptionError
+from judgesmith.evaluating.passrate import PassRate
 from judgesmith.evaluating.sources import plain_name
 
 #: Names of tables beside the agreement: the way to one human rater, and errors in points of the scale, which pass
 #: where they are small.
 WAY = "way"
 ERRORS = ("mae", "rmse")
+#: The share of all rows that people would pass, by the judge's verdicts and the labels of some.
+RATE = "rate"
 #: What --spans measures, of characters.
 OF_SPANS = ("precision", "recall", "f1")
 #: Where the scale of atanh is cut.
@@ -36,6 +40,7 @@ SYNONYMS = {
     "balanced_accuracy": "balanced-accuracy",
     "cohen_kappa": "cohen-kappa",
     "agreement": "accuracy",
+    "tnr": "recall",
 }
 _FORM = re.compile(
     r"\s*(?:(?P<aspect>.*?[^\s:])\s*:\s*)?(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*"
@@ -72,26 +77,33 @@ class Gate:
             bar = math.nan
         if (
             match is None
-            or name not in (*coefficients.names(), WAY, *ERRORS)
+            or name not in (*coefficients.names(), WAY, RATE, *ERRORS)
             or not math.isfinite(bar)
         ):
             errors = ", ".join(f"{one}<=0.5" for one in ERRORS)
             raise OptionError(
                 f"--fail-under {text!r} is not of the form [ASPECT:][LEVEL.]COEFFICIENT>=NUMBER, such as "
                 "spearman>=0.4, sample.kendall>=0.3 or fluency:q>=1; the coefficients are "
-                f"{', '.join(coefficients.names())}, {WAY} (the share of the way to one human rater), and errors that "
-                f"may not exceed a number: {errors}"
+                f"{', '.join(coefficients.names())}, {WAY} (the share of the way to one human rater), {RATE} "
+                f"(the share of all rows that people would pass), and errors that may not exceed a number: {errors}"
             )
         _fits(text, name, match["level"], match["sign"], bar)
         aspect = match["aspect"] and plain_name(match["aspect"])
         return cls(name, match["level"], bar, text.strip(), aspect)
 
-    def judge(self, result: MetaEvaluation, min_coverage: float) -> list[str]:
+    def judge(
+        self,
+        result: MetaEvaluation,
+        min_coverage: float,
+        rates: Iterable[PassRate] = (),
+    ) -> list[str]:
         """Return the reasons why the first judge fails, none if it passes.
 
-        min_coverage: share of labelled rows that need a score, in [0, 1].
+        min_coverage: share of labelled rows that need a score, in [0, 1]. rates: pass rates of all rows.
         """
         name = str(result.agreement["judge"].iloc[0])
+        if self.coefficient == RATE:
+            return self.reasons(name, self._rates(name, rates), min_coverage)
         if self.coefficient == WAY:
             return self.reasons(name, self._way(name, result.way), min_coverage)
         if self.coefficient in ERRORS:
@@ -103,9 +115,9 @@ class Gate:
         return self.reasons(name, self._rows(table, name), min_coverage)
 
     @property
-    def _correlates(self) -> bool:
+    def correlates(self) -> bool:
         """Whether the bar is for a coefficient of scores."""
-        if self.coefficient == WAY or self.coefficient in ERRORS:
+        if self.coefficient in (WAY, RATE, *ERRORS):
             return False
         return issubclass(coefficient_of(self.coefficient), Correlation)
 
@@ -134,6 +146,12 @@ class Gate:
                 "rows": 1,
             }
 
+    def _rates(self, name: str, rates: Iterable[PassRate]) -> Iterator[dict[str, Any]]:
+        for one in rates:
+            if one.judge == name:
+                counts = {"failed": 0, "rows": 1, "reason": ""}
+                yield one.to_dict() | counts | {"what": "pass rate of all rows"}
+
     def _errors(self, name: str, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for row in rows_of(table[table["judge"] == name]):
             ends = {key: row[f"{self.coefficient}_{key}"] for key in ("low", "high")}
@@ -145,31 +163,45 @@ class Gate:
                 | {"what": self.coefficient, "value": row[self.coefficient]}
             )
 
-    def power(self, result: MetaEvaluation) -> str | None:
-        """Return how often judges of a true agreement above the bar pass with these labels; None if unknown.
+    def curve(
+        self, result: MetaEvaluation
+    ) -> tuple[int, Callable[[float, int], float]] | None:
+        """Return the labels at hand, and how often a judge passes by its true agreement and the number of labels.
 
-        By Fisher's z. Its standard error is that of the judge's interval, so that documents and ties are in it.
+        By Fisher's z. Its standard error is that of the judge's interval, so that documents and ties are in it. None
+        for a number that is no correlation, or that has no interval.
         """
         table = result.agreement
         rows = self._rows(table, str(table["judge"].iloc[0]))
-        row = next(rows, None) if self._correlates else None
+        row = next(rows, None) if self.correlates else None
         if row is None or not row["high"] - row["low"] > 1e-9:
             return None
         confidence = (1 + float(result.settings["confidence"])) / 2
         reach = float(scipy.stats.norm.ppf(confidence))
         ends = np.arctanh(np.clip([row["low"], row["high"]], -NEAREST, NEAREST))
         error = float(np.diff(ends)[0]) / (2 * reach)
-        told = []
-        for step in (0.1, 0.2, 0.3):
-            true = round(self.bar + step, 2)
-            if true < 1:
-                ahead = math.atanh(true) - math.atanh(self.bar)
-                passing = float(scipy.stats.norm.cdf(ahead / error - reach))
-                told.append(f"{true:g} in {passing:.0%}")
+        n = int(row["n"])
+
+        def passing(true: float, labels: int) -> float:
+            ahead = math.atanh(true) - math.atanh(self.bar)
+            return float(ndtr(ahead / error * math.sqrt(labels / n) - reach))
+
+        return n, passing
+
+    def power(self, result: MetaEvaluation) -> str | None:
+        """Return how often judges of a true agreement above the bar pass with these labels; None if unknown."""
+        curve = self.curve(result)
+        if curve is None:
+            return None
+        n, passing = curve
+        table = result.agreement
+        row = next(self._rows(table, str(table["judge"].iloc[0])))
+        better = (round(self.bar + step, 2) for step in (0.1, 0.2, 0.3))
+        told = [f"{true:g} in {passing(true, n):.0%}" for true in better if true < 1]
         if not told:
             return None
         return (
-            f"with these {row['n']} {'rows' if row['level'] == 'pooled' else 'units'}, a judge of true {row['level']} "
+            f"with these {n} {'rows' if row['level'] == 'pooled' else 'units'}, a judge of true {row['level']} "
             f"{self.coefficient} {', '.join(told)} of cases passes {self.text}"
         )
 
@@ -309,7 +341,7 @@ def _level_fits(text: str, name: str, level: str | None) -> None:
         raise OptionError(
             f"--fail-under {text!r}: level {level!r} is not one of {', '.join(LEVELS)}"
         )
-    if name == WAY or name in ERRORS:
+    if name in (WAY, RATE, *ERRORS):
         raise OptionError(
             f"--fail-under {text!r}: {name} is measured over all rows together; leave {level} out"
         )
@@ -327,5 +359,7 @@ def _range(name: str) -> tuple[float, float]:
         return 0.0, math.inf
     if name == WAY:
         return -math.inf, math.inf
+    if name == RATE:
+        return 0.0, 1.0
     declared = coefficient_of(name)
     return declared.low, declared.high

@@ -21,6 +21,7 @@ from judgesmith.datasets.row import OVERALL
 from judgesmith.datasets.sheet import Outputs as File
 from judgesmith.errors import ArtifactError, LabelsError, OptionError
 from judgesmith.evaluating.columns import column_reasons, column_scores, places_like
+from judgesmith.evaluating.reading import reading
 from judgesmith.evaluating.sources import (
     VERDICTS,
     Judged,
@@ -139,6 +140,9 @@ def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
     for file in files:
         _verdicts(joined, files, file, specs)
     _check_columns(joined, files, selection)
+    own = {name for name in base.names() if has_column(base, name)}
+    taken = {spec.name: spec.column for spec in specs if spec.column in own}
+    joined.reading = reading(base, list(joined.human), list(joined.judges), taken)
     _note_failures(joined)
     _mark_seen(joined, unseen=selection.unseen)
     return joined

@@ -1,16 +1,17 @@
-"""Options of `judgesmith evaluate` beside rows and judges."""
+"""Options of `judgesmith check` beside rows and judges."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from judgesmith.agreement.meta.inputs import EvaluationOptions
+from judgesmith.agreement.paired import LOOKS
 from judgesmith.parts import option
 from judgesmith.running.limits import Limits
 
 
 class EvaluateOptions(Limits, EvaluationOptions):
-    """Options of `judgesmith evaluate`."""
+    """Options of `judgesmith check`."""
 
     without_system: tuple[str, ...] = option(
         (), "Systems to leave out, e.g. a human reference."
@@ -39,6 +40,22 @@ class EvaluateOptions(Limits, EvaluationOptions):
         "use 0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers.",
         ge=0,
         lt=1,
+    )
+    bar: float = option(
+        0.8,
+        "Share of fails that a judge has to find, and of passes to pass, to decide alone. Of categories and "
+        "preferences: the share of people's.",
+        gt=0.5,
+        lt=1,
+    )
+    looks: int = option(
+        LOOKS,
+        "Number of runs with --baseline, e.g. commits, that share one error of 5 %.",
+        ge=1,
+    )
+    probability: str | None = option(
+        None,
+        "Column with the probability, in (0, 1], that a row was drawn for labelling. Default: equal probabilities.",
     )
     min_coverage: float = option(
         0.95, "Minimum share of rows with a score to pass --fail-under.", ge=0, le=1

@@ -1,4 +1,4 @@
-"""The page of `judgesmith evaluate -o report.html`."""
+"""The page of `judgesmith check -o report.html`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def render(
     notes: Sequence[str],
     decided: Sequence[Decided] = (),
     beside: Sequence[tuple[str, Table]] = (),
+    lead: str = "",
 ) -> str:
-    """Return the page. beside: further tables, with their introductions."""
+    """Return the page. beside: further tables, with their introductions. lead: the result, else the headline."""
     tables = pivots(result)
     first, *others = map(pivot_table, tables)
     folds = [_fold(table.title, table) for table in others]
@@ -61,7 +62,7 @@ def render(
     return render_page(
         f"Agreement with the human ratings: {data.origin}",
         sections,
-        lead=headline(result),
+        lead=lead or headline(result),
         about=[f"{_size(data)} · {_method(result)}"],
         style="figcaption { max-width: 19rem; }",
     )

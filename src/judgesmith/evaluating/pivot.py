@@ -241,7 +241,7 @@ def headline(result: MetaEvaluation) -> str:
     aspects = distinct(rows_of(result.agreement), "aspect")
     aspect = AVERAGE if AVERAGE in aspects else aspects[0]
     rows = rows_of(result.agreement[result.agreement["aspect"] == aspect])
-    level, name = _headline_place(result, rows)
+    level, name = headline_place(result, rows)
     compared = [row for row in rows if _at(row, level, name)]
     defined = [row for row in compared if not math.isnan(row["value"])]
     ranked = sorted(defined, key=lambda row: -row["value"])
@@ -275,7 +275,7 @@ def _at(row: Mapping[str, Any], level: str, coefficient: str) -> bool:
     return bool(row["level"] == level and row["coefficient"] == coefficient)
 
 
-def _headline_place(
+def headline_place(
     result: MetaEvaluation, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[str, str]:
     """Return level and coefficient of the headline; decisions of people come before what judges are compared by."""
@@ -410,6 +410,15 @@ def _people(
 def _lowest(row: Mapping[str, Any]) -> float:
     """Return the lower end of an interval, or the value if there is none."""
     return float(row["value"] if math.isnan(row["low"]) else row["low"])
+
+
+def disagreement(result: MetaEvaluation, aspects: Sequence[str]) -> str:
+    """Return that raters do not agree beyond chance on any of these aspects; "" if they do, or nothing is known."""
+    place = {
+        "level": str(result.agreement["level"].iloc[0]),
+        "coefficient": main_coefficient(result),
+    }
+    return _disagreement(result, place, aspects)
 
 
 def _disagreement(

@@ -32,6 +32,10 @@ class EvaluateRequest:
     """The report."""
     fail_under: Sequence[str] = ()
     """The gates."""
+    plan: bool = False
+    """Print what more labels would buy."""
+    baseline: Path | None = None
+    """The verdicts of a run that passed its gates."""
     lm: str | None = None
     api_base: str | None = None
     reach: ReachOptions = field(default_factory=ReachOptions)

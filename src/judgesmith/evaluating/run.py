@@ -1,9 +1,9 @@
-"""The run of `judgesmith evaluate`: read, judge, measure, write and print; `agreement.meta` has the numbers."""
+"""The run of `judgesmith check`: read, judge, measure, write and print; `agreement.meta` has the numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from judgesmith.agreement.coefficients import coefficients
 from judgesmith.agreement.coefficients import decided as of_decisions
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from judgesmith.errors import OptionError
+from judgesmith.evaluating.answer import Answer, answers
+from judgesmith.evaluating.baseline import Again, Retest
 from judgesmith.evaluating.claims import Claim, claims
 from judgesmith.evaluating.decided import Decided, decisions
 from judgesmith.evaluating.export import agreement_table, check_kind, row_table
@@ -21,14 +23,17 @@ from judgesmith.evaluating.judges import Selection, read_judged
 from judgesmith.evaluating.live import LiveRun, judge_live, plan_live
 from judgesmith.evaluating.options import EvaluateOptions
 from judgesmith.evaluating.page import render, write_figures
+from judgesmith.evaluating.passrate import PassRate, chances_of, pass_rates
+from judgesmith.evaluating.plan import Plan, plan
 from judgesmith.evaluating.raters import persons, replacements, warnings, within_raters
 from judgesmith.evaluating.raters import tables as rater_tables
+from judgesmith.evaluating.reading import Reading, left_out
 from judgesmith.evaluating.request import EvaluateRequest
 from judgesmith.evaluating.slices import Slice, slices
 from judgesmith.evaluating.slices import tables as slice_tables
 from judgesmith.evaluating.sources import Judged
 from judgesmith.evaluating.spans import evaluate_spans
-from judgesmith.evaluating.tables import agreement_markdown, show
+from judgesmith.evaluating.tables import Said, agreement_markdown, show, show_plan
 from judgesmith.programs.models.lm import Connection
 from judgesmith.running.console import err, out, print_json, wide
 from judgesmith.running.opening import connection_of, write_output
@@ -70,14 +75,27 @@ def run(request: EvaluateRequest) -> int:
         saved={run.judge for run in live} | data.on_scale,
         options=options,
     )
-    gated = Gated.of(gates, lambda gate: gate.judge(result, options.min_coverage))
+    decided = decisions(data, options)
+    chances = chances_of(data, options.probability)
+    rates = list(
+        pass_rates(decided, chances, confidence=options.confidence, seed=options.seed)
+    )
+    retest = Retest(request.baseline, options, options.looks)
+
+    def reasons(gate: Gate) -> list[str]:
+        if retest.passed_before(gate):
+            return retest.reasons(gate, data, decided)
+        return gate.judge(result, options.min_coverage, rates)
+
+    gated = Gated.of(gates, reasons)
     data.notes += filter(None, (gate.power(result) for gate in gates))
     people = persons(data)
+    rows_left_out = left_out(data.human, data.judges, [row.id for row in data.rows])
     results = _Results(
         data,
         result,
         gated,
-        decisions(data, options),
+        decided,
         Beside(
             slices(data, options.slices, options),
             replacements(data, people, options.epsilon),
@@ -86,8 +104,14 @@ def run(request: EvaluateRequest) -> int:
         list(warnings(people)),
         live,
         claims(data, live, rounds=options.rounds, seed=options.seed),
+        answers(data, result, decided, options.bar),
+        replace(data.reading, left_out=rows_left_out),
+        rates,
+        plan(result, decided, gates, options.bar) if request.plan else None,
+        retest.found,
     )
-    files = _write(request, options, results)
+    begun = None if gated.reasons else retest.begin(data, decided, gates)
+    files = _write(request, options, results, begun)
     if request.as_json:
         print_json(results.to_dict() | {"figures": list(map(str, files.figures))})
     else:
@@ -146,6 +170,11 @@ class _Results:
     warnings: Sequence[str]
     live: Sequence[LiveRun]
     claims: Sequence[Claim] = ()
+    answers: Sequence[Answer] = ()
+    reading: Reading = field(default_factory=Reading)
+    rates: Sequence[PassRate] = ()
+    plan: Plan | None = None
+    again: Sequence[Again] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -153,7 +182,7 @@ class _Results:
         notes = [*self.data.notes, *self.result.notes]
         for decided in self.decided:
             notes += decided.note()
-        return [*notes, *self.warnings, *map(str, self.claims)]
+        return [*notes, *self.warnings, *map(str, self.claims), *map(str, self.again)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -163,7 +192,12 @@ class _Results:
             "rows": len(self.data.rows),
             "gate": self.gated.to_dict(),
             "decisions": [decided.to_dict() for decided in self.decided],
+            "answers": [answer.to_dict() for answer in self.answers],
+            "read": self.reading.to_dict(),
+            "pass_rates": [rate.to_dict() for rate in self.rates],
         }
+        if self.plan is not None:
+            about["plan"] = self.plan.to_dict()
         live = {
             "live": [run.to_dict() for run in self.live],
             "claims": [claim.to_dict() for claim in self.claims],
@@ -180,19 +214,30 @@ class _Files:
 
 
 def _write(
-    request: EvaluateRequest, options: EvaluateOptions, results: _Results
+    request: EvaluateRequest,
+    options: EvaluateOptions,
+    results: _Results,
+    begun: str | None,
 ) -> _Files:
-    """Write the report, the tables and the figures that are named."""
+    """Write the report, the tables and the figures that are named.
+
+    begun: the text of a new baseline.
+    """
     data = results.data
     result = results.result
     gated = results.gated
     texts: dict[Path, str] = {}
     if request.output is not None:
         tables = results.beside.tables()
-        page = render(data, result, results.notes, results.decided, tables)
+        lead = "\n".join(map(str, results.answers))
+        page = render(data, result, results.notes, results.decided, tables, lead)
         texts[request.output] = page
+    if request.baseline is not None and begun is not None:
+        texts[request.baseline] = begun
     if options.markdown is not None:
-        comment = agreement_markdown(result, gated.headline, gated.reasons)
+        comment = agreement_markdown(
+            result, results.answers, gated.headline, gated.reasons
+        )
         texts[options.markdown] = comment
     if options.table is not None:
         texts[options.table] = agreement_table(result, options.table)
@@ -208,10 +253,19 @@ def _write(
 
 def _print(results: _Results, files: _Files, options: EvaluateOptions) -> None:
     """Print the results, and the files that were written."""
-    _print_agreement(
-        results.data, results.result, results.notes, results.live, results.decided
-    )
-    results.beside.show()
+    _print_live(results.live)
+    if results.plan is not None:
+        show_plan(results.answers, results.plan)
+    else:
+        show(
+            results.result,
+            results.data.origin,
+            len(results.data.rows),
+            results.notes,
+            results.decided,
+            Said(results.answers, results.reading, results.rates),
+        )
+        results.beside.show()
     for path in files.written:
         out.print(f"Wrote {escape(str(path))}")
     if options.figures is not None:
@@ -317,13 +371,7 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
     return how.model_copy(update={"levels": levels, "coefficients": wanted})
 
 
-def _print_agreement(
-    data: Judged,
-    result: MetaEvaluation,
-    notes: Sequence[str],
-    live: Sequence[LiveRun],
-    decided: Sequence[Decided],
-) -> None:
+def _print_live(live: Sequence[LiveRun]) -> None:
     for run in live:
         out.print(clean(str(run)), markup=False, soft_wrap=True)
         for identity, reason in run.summary.failures[:5]:
@@ -334,4 +382,3 @@ def _print_agreement(
             out.print(
                 f"  … and {run.summary.failed - 5} more; --json has their reasons"
             )
-    show(result, data.origin, len(data.rows), notes, decided)

@@ -37,6 +37,7 @@ from judgesmith.datasets.row import OVERALL, Row
 from judgesmith.datasets.sheet import Outputs as File
 from judgesmith.datasets.sheet import refuse_outside
 from judgesmith.errors import LabelsError
+from judgesmith.evaluating.reading import Reading
 from judgesmith.rows import DERIVED
 from judgesmith.running.contracts import Asked, Held
 from judgesmith.running.opening import rows_file
@@ -98,6 +99,8 @@ class Judged(FileRows):
     decided: dict[str, dict[str, Vector]] = field(default_factory=dict)
     words: dict[str, Marks] = field(default_factory=dict)
     reasons: dict[str, list[str]] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
+    """What was taken from the first file."""
 
     @property
     def lengths(self) -> Vector:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 
 from judgesmith.agreement.coefficients import title_of
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of, text
+from judgesmith.evaluating.answer import Answer
 from judgesmith.evaluating.decided import Decided
+from judgesmith.evaluating.passrate import PassRate
 from judgesmith.evaluating.pivot import (
     Pivot,
     alpha,
@@ -19,6 +22,8 @@ from judgesmith.evaluating.pivot import (
     headline,
     pivots,
 )
+from judgesmith.evaluating.plan import Plan
+from judgesmith.evaluating.reading import Reading
 from judgesmith.running.console import wide
 from judgesmith.tables import Cell, Column, Table, clean, md, one_line
 
@@ -182,9 +187,12 @@ def _length(result: MetaEvaluation) -> Table:
 
 
 def agreement_markdown(
-    result: MetaEvaluation, gate: str | None = None, reasons: Sequence[str] = ()
+    result: MetaEvaluation,
+    answers: Sequence[Answer] = (),
+    gate: str | None = None,
+    reasons: Sequence[str] = (),
 ) -> str:
-    """Return a comment for a pull request: whether the gate passed, if there was one, why not, and the table."""
+    """Return a comment for a pull request: what is found, whether the gate passed, why not, and the table."""
     lines = ["### Agreement with the human ratings", ""]
     if gate is not None:
         lines += [
@@ -193,9 +201,11 @@ def agreement_markdown(
             *(f"- {md(reason)}" for reason in reasons),
         ]
         lines += [""] if reasons else []
+    for answer in answers:
+        lines += [md(str(answer)), ""]
     about = f" {_intervals(result)}." if result.settings["rounds"] else ""
     return "\n".join(
-        [*lines, agreement_table(result).markdown(), md(headline(result) + about), ""]
+        [*lines, agreement_table(result).markdown(), md(about.strip()), ""]
     )
 
 
@@ -210,21 +220,53 @@ def _intervals(result: MetaEvaluation) -> str:
 # Terminal ------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What stands before the tables: what is found, the pass rates of all rows, and how the file was read."""
+
+    answers: Sequence[Answer]
+    reading: Reading
+    rates: Sequence[PassRate] = ()
+
+    def show(self, out: Console) -> None:
+        """Print it: sentences in bold, what was read dim."""
+        for answer in self.answers:
+            out.print(one_line(str(answer)), markup=False, style="bold")
+            if answer.facts:
+                out.print(one_line(" ".join(answer.facts)), markup=False)
+        for rate in self.rates:
+            if rate.labels < rate.rows:
+                out.print(one_line(str(rate)), markup=False)
+        for line in self.reading.lines():
+            out.print(one_line(line), markup=False, style="dim")
+
+
+def show_plan(answers: Sequence[Answer], plan: Plan) -> None:
+    """Print what is found, and what more labels would buy."""
+    out = wide()
+    for answer in answers:
+        out.print(one_line(str(answer)), markup=False, style="bold")
+    plan.table().show(out)
+    for sentence in plan.sentences():
+        out.print(one_line(sentence), markup=False)
+
+
 def show(
     result: MetaEvaluation,
     origin: str,
     rows: int,
     notes: Sequence[str],
     decided: Sequence[Decided] = (),
+    said: Said | None = None,
 ) -> None:
-    """Print the result: a sentence, the pivots, tests of the best against the others, and the rest."""
+    """Print the result: a sentence first, the figures by name, how the file was read, then the tables."""
     out = wide()
-    out.print(one_line(headline(result)), markup=False, style="bold")
-    out.print(
-        f"{rows} rows of {one_line(origin)}; {_intervals(result)}",
-        markup=False,
-        style="dim",
-    )
+    if said is None:
+        out.print(one_line(headline(result)), markup=False, style="bold")
+    else:
+        said.show(out)
+    about = f"{rows} rows of {one_line(origin)}; {_intervals(result)}"
+    out.print(about, markup=False, style="dim")
     for decisions in decided:
         for about, table in decisions.tables():
             if len(table):

@@ -702,7 +702,7 @@ def _shares_passed(data: Scored) -> dict[str, dict[str, Any]]:
 
 
 def _share(values: Vector, documents: Any) -> dict[str, Any]:
-    """Return the share of ones, and the interval that `judgesmith evaluate` gives it."""
+    """Return the share of ones, and the interval that `judgesmith check` gives it."""
     rows = ~np.isnan(values)
     ones = np.ones(int(rows.sum()), dtype=np.intp)
     options = EvaluationOptions(rounds=1000 if len(ones) < MANY else 100)

@@ -116,7 +116,7 @@ class Trust:
             return f"{whose}. {self.note[0].upper()}{self.note[1:]}."
         if not self.agreement:
             return (
-                f"{whose}. How far it agrees with people was not measured: `judgesmith evaluate` does so on rows that "
+                f"{whose}. How far it agrees with people was not measured: `judgesmith check` does so on rows that "
                 "people rated."
             )
         told = f"{whose}. Agreement with people, on rows held out of compiling: {in_words(self.agreement)}."

@@ -51,7 +51,7 @@ class Score(Command, Rows, Reach, Limits, Json):
     defer: float | None = flag(
         None,
         'Share of rows (0 to 1) to mark for human review ("defer": true): unscored rows first, then the least '
-        "certain. `evaluate` and `report` show the agreement on the rest.",
+        "certain. `check` and `report` show the agreement on the rest.",
         metavar="SHARE",
         ge=0,
         le=1,

@@ -124,7 +124,7 @@ class Recall(Decision):
 
     name = "recall"
     title = "recall for fail"
-    about = "Share of people's fails that the judge finds. Only on request."
+    about = "Share of people's fails that the judge finds (TNR). Only on request."
     fits = "pass and fail"
     empty = "people fail no row"
 
@@ -135,6 +135,25 @@ class Recall(Decision):
     def counted(self, decided: Codes, people: Codes) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that people fail."""
         return np.asarray(people == 0)
+
+
+@coefficients.register
+class Sensitivity(Decision):
+    """The share of the rows that people pass that the judge passes."""
+
+    name = "tpr"
+    title = "recall for pass"
+    about = "Share of people's passes that the judge lets pass (TPR). Only on request."
+    fits = "pass and fail"
+    empty = "people pass no row"
+
+    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
+        """Return the share of drawn units, of the rows that it rests on."""
+        return accuracy_when_drawn(judged, people, units)
+
+    def counted(self, decided: Codes, people: Codes) -> npt.NDArray[np.bool_]:
+        """Return a mask of the rows that people pass."""
+        return np.asarray(people == 1)
 
 
 @coefficients.register
