@@ -309,9 +309,11 @@ class Verdict(BaseModel):
     ):  # values may stand without their names, in the order of the fields
 
         def __init__(self, *values: Any, **fields: Any) -> None:
-            super().__init__(
-                **dict(zip(type(self).model_fields, values, strict=False)), **fields
-            )
+            if values:
+                named = zip(type(self).model_fields, values, strict=False)
+                super().__init__(**dict(named), **fields)
+            else:
+                super().__init__(**fields)
 
     @classmethod
     def failed(

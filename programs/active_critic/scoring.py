@@ -17,7 +17,6 @@ from pydantic import Field, StringConstraints, field_validator
 from judgesmith.errors import OptionError
 from judgesmith.parts import Options, option
 from judgesmith.programs.active_critic.task import TaskKnowledge
-from judgesmith.programs.models.as_dspy import value_of
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.prompting.layouts import (
     CriteriaLayout,
@@ -72,7 +71,7 @@ class MultiCriteriaScorer(Evaluator):
             Unreadable: For an answer without scores.
             CallError: For a failed call.
         """
-        return value_of(await self.acall(**self.inputs(item, context), lm=lm), Answer)
+        return await self.answered(self.inputs(item, context), lm)
 
     async def aforward(
         self,
@@ -137,9 +136,7 @@ class OverallScorer(Evaluator):
             Unreadable: For an answer without a score.
             CallError: For a failed call.
         """
-        return value_of(
-            await self.acall(**self.inputs(item, context, scores), lm=lm), Answer
-        )
+        return await self.answered(self.inputs(item, context, scores), lm)
 
     async def aforward(
         self, source: str = "", output: str = "", **call: Any

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
@@ -68,10 +69,22 @@ def listeners(instance: Any) -> bool:
     return bool(setting("callbacks") or getattr(instance, "callbacks", None))
 
 
+#: Settings by which DSPy's users see calls.
+_SEEN_BY = {"disable_history", "track_usage", "callbacks"}
+
+
 def heard(module: Any) -> bool:
     """Return True if anybody can see the calls of a module: by callbacks, tracked usage or a history."""
-    unseen = setting("disable_history") and not setting("track_usage")
-    return not unseen or listeners(module)
+    overrides = thread_local_overrides.get()
+    settings = overrides
+    if not overrides.keys() >= _SEEN_BY:
+        settings = ChainMap(overrides, main_thread_config)
+    return (
+        not settings["disable_history"]
+        or settings["track_usage"]
+        or bool(settings["callbacks"])
+        or bool(getattr(module, "callbacks", None))
+    )
 
 
 if TYPE_CHECKING:
@@ -164,9 +177,13 @@ class _Tree:
 
     def stands(self) -> bool:
         """Return whether every part still holds the same objects."""
-        return self._small and all(
-            _same(_held(part), held) for part, held in self._parts
-        )
+        if not self._small:
+            return False
+        for part, held in self._parts:
+            now = _held(part)
+            if len(now) != len(held) or not all(map(is_, now, held)):
+                return False
+        return True
 
     def _add_module(self, module: Any) -> None:
         for value in self._add(vars(module)):
@@ -192,10 +209,6 @@ def _held(part: Any) -> tuple[Any, ...]:
     if isinstance(part, dict):
         return tuple([v for name, v in part.items() if name != "history"])
     return tuple(part)
-
-
-def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def predictors_of(module: Any) -> list[Any]:

@@ -309,8 +309,9 @@ class _Window(Generic[T, R]):
 
     async def _work(self, row: _Row[T, R]) -> None:
         # Of many rows, no prompts are kept; see `as_dspy.Quiet`. The context is this row's own.
-        settings = {**main_thread_config, **thread_local_overrides.get()}
-        thread_local_overrides.set(dotdict({**settings, "disable_history": True}))
+        settings = dotdict(main_thread_config)
+        settings.update(thread_local_overrides.get(), disable_history=True)
+        thread_local_overrides.set(settings)
         try:
             row.end(await self._worker(row.item))
         except BaseException as error:

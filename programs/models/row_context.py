@@ -90,12 +90,7 @@ def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Cal
             no other document's has, is a LeakError.
     """
     calls = Calls()
-    document = document_of(item)
-    own = list[Mapping[str, Any]]()
-    others = list[Mapping[str, Any]]()
-    for demo in demos:
-        (own if demo.get("group") == document else others).append(demo)
-    forbidden = _forbidden(item, own, others) if own and not _open.get() else ()
+    forbidden = _forbidden(item, demos) if demos and not _open.get() else ()
     token = _current.set(_Under(item, forbidden, (*_current.get().calls, calls)))
     try:
         yield calls
@@ -103,21 +98,17 @@ def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Cal
         _current.reset(token)
 
 
-def _forbidden(
-    item: Item,
-    own: Sequence[Mapping[str, Any]],
-    others: Sequence[Mapping[str, Any]],
-) -> tuple[str, ...]:
-    """Return the outputs that no prompt for a row may show.
-
-    Args:
-        item: The row.
-        own: Demonstrations of its document.
-        others: Those of other documents.
-    """
+def _forbidden(item: Item, demos: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the outputs of these demonstrations that no prompt for a row may show: those of its document."""
+    document = document_of(item)
+    own = [demo for demo in demos if demo.get("group") == document]
+    if not own:
+        return ()
     outputs = {str(demo.get("output") or "") for demo in own}
     allowed_texts = [item.output, item.source, item.context, item.reference]
-    for demo in others:
+    for demo in demos:
+        if demo.get("group") == document:
+            continue
         allowed_texts += [str(demo.get(name) or "") for name in ("output", "source")]
     shown = "\n".join(filter(None, allowed_texts))
     return tuple(
@@ -179,7 +170,11 @@ def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
     document = document_of(item)
     apart = [n for n, demo in enumerate(demos) if demo.get("group") != document]
     twins = _of_one_source(demos, apart, folded(item.source or ""))
-    return [n for n in apart if n not in twins and not _repeats(demos[n], item)]
+    output = item.output or ""
+    source = item.source or ""
+    return [
+        n for n in apart if n not in twins and not _repeats(demos[n], source, output)
+    ]
 
 
 def seen(demos: Sequence[Mapping[str, Any]], item: Item) -> list[Mapping[str, Any]]:
@@ -190,9 +185,11 @@ def seen(demos: Sequence[Mapping[str, Any]], item: Item) -> list[Mapping[str, An
     mix of labels, which says nothing of any. It is of a document that neither the row nor a demonstration is of. Where
     the mix without either is nearer than the nearest row, the place stays empty.
     """
-    places = set(allowed(demos, item))
-    kept = [demos[place] for place in sorted(places)]
-    if len(kept) == len(demos) or not _spare.get():
+    places = allowed(demos, item)
+    if len(places) == len(demos):
+        return list(demos)
+    kept = [demos[place] for place in places]
+    if not _spare.get():
         return kept
     free = _free(demos, item)
     scores = [score for demo in kept if (score := _score(demo)) is not None]
@@ -272,10 +269,9 @@ def _of_one_source(
     return [] if len({demos[n].get("group") for n in twins}) > 1 else twins
 
 
-def _repeats(demo: Mapping[str, Any], item: Item) -> bool:
+def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
     """Return True if a demonstration shows the judged row, or its output as another text."""
-    output = item.output or ""
+    if same_row(demo.get("source") or "", demo.get("output") or "", source, output):
+        return True
     reference = demo.get("reference")
-    return same_row(
-        demo.get("source") or "", demo.get("output") or "", item.source or "", output
-    ) or bool(reference and same_output(reference, output))
+    return bool(reference) and same_output(str(reference), output)

@@ -18,7 +18,6 @@ from judgesmith.programs.answers.likely import LOWEST_MASS, share_of_words
 from judgesmith.programs.answers.reading import Read
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.answers.words import is_listed, said_word
-from judgesmith.programs.models.as_dspy import value_of
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Focus
 from judgesmith.programs.openlgauge.grounding import ground_errors
@@ -304,9 +303,7 @@ class Member(Evaluator):
             Unreadable: For an answer without a score.
             CallError: For a failed call.
         """
-        return value_of(
-            await self.acall(**self.inputs(item, focus, criteria), lm=lm), Answer
-        )
+        return await self.answered(self.inputs(item, focus, criteria), lm)
 
     async def aforward(self, output: str = "", **call: Any) -> dspy.Prediction:
         """Return `percent` in [0, 100], explanation and errors.

@@ -64,6 +64,14 @@ class Beginnings:
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()
 
+    def _kept(
+        self, parts: tuple[Any, ...], inputs: Mapping[str, Any]
+    ) -> _Beginning | None:
+        for beginning in self._recent:
+            if beginning.serves(parts, inputs):
+                return beginning
+        return None
+
     def of(
         self,
         made_of: Sequence[Any],
@@ -82,14 +90,15 @@ class Beginnings:
         listed = list(map(_fixed, made_of))
         for demo in demos:
             listed.append(tuple(demo))
-            listed += [
-                _fixed(value) if type(value) in (dict, list) else value
-                for value in demo.values()
-            ]
+            listed += demo.values()
+        # What is kept holds no list or dictionary: values that equal it as they are cannot have changed in place.
         parts = tuple(listed)
-        for beginning in self._recent:
-            if beginning.serves(parts, inputs):
-                return [message.copy() for message in beginning.messages]
+        kept = self._kept(parts, inputs)
+        if kept is None:
+            parts = tuple(map(_fixed, listed))
+            kept = self._kept(parts, inputs)
+        if kept is not None:
+            return [message.copy() for message in kept.messages]
         seen = Inputs(inputs)
         messages = make(seen)
         if _is_fixed((*parts, *seen.read.values())):

@@ -24,7 +24,9 @@ from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.as_dspy import (
     Quiet,
     Result,
+    heard,
     listeners,
+    setting,
     value_of,
     without_system,
 )
@@ -139,11 +141,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         Raises:
             OptionError: For a human score on an unknown scale.
         """
-        demos = self._demos
-        if not all(map(self._settled, demos)):
-            self._demos = [
-                shown for shown in map(self.shown, demos) if shown is not None
-            ]
+        if all("gold" in demo for demo in self._demos):
+            return
+        shown = [self.shown(demo) for demo in self._demos]
+        self._demos = [demo for demo in shown if demo is not None]
 
     def _settled(self, demo: Any) -> bool:
         """Return True if it is in that form: DSPy gives examples; a dict with a score in percent is one by hand."""
@@ -165,14 +166,14 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the demonstrations in the prompt of the row under judgement: see `row_context.seen`."""
         self.settle()
-        if not self.demos or not judges_row(self.signature):
-            return list(self.demos)
+        if not self._demos or not judges_row(self.signature):
+            return list(self._demos)
         item = Item(
             inputs.get("output") or "",
             inputs.get("source") or "",
             group=row_context.group(),
         )
-        return row_context.seen(self.demos, item)
+        return row_context.seen(self._demos, item)
 
     def messages(
         self, inputs: Mapping[str, Any], *, group: str | None = None
@@ -183,13 +184,15 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             inputs: The inputs of the call.
             group: The row's document, if no row is under judgement.
         """
-        with row_context.under(Item("", group=group)):
-            demos = self.demos_for(inputs)
-            if self.hides:
-                nothing = dict.fromkeys(self.hides, "")
-                inputs = {**inputs, **nothing}
-                demos = [{**demo, **nothing} for demo in demos]
-            return self.layout.messages(self.signature, demos, inputs, self._beginnings)
+        if row_context.current() is None:
+            with row_context.judging(Item("", group=group)):
+                return self.messages(inputs)
+        demos = self.demos_for(inputs)
+        if self.hides:
+            nothing = dict.fromkeys(self.hides, "")
+            inputs = {**inputs, **nothing}
+            demos = [{**demo, **nothing} for demo in demos]
+        return self.layout.messages(self.signature, demos, inputs, self._beginnings)
 
     async def ask(
         self,
@@ -210,7 +213,9 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             Unreadable: If neither answer can be read.
             CallError: For a failed call.
         """
-        return value_of(await self.acall(**inputs, lm=lm, usable=usable), Answer)
+        if heard(self) or _trace() is not None:
+            return value_of(await self.acall(**inputs, lm=lm, usable=usable), Answer)
+        return await self._answer(lm, inputs, usable)
 
     async def aforward(
         self,
@@ -229,14 +234,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             **inputs: The inputs of the call.
         """
         model = called(lm if lm is not None else self.lm)
-        with row_context.under(
-            Item(inputs.get("output") or "", inputs.get("source") or "", group=group)
-        ):
-            answer = await engine.on_loop(self._asked(model, inputs, usable))
+        answer = await self._answer(model, inputs, usable, group)
         prediction = Result(answer, **answer.read.values)
-        trace = dspy.settings.trace
-        # The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
-        if trace is not None and trace is not main_thread_config["trace"]:
+        trace = _trace()
+        if trace is not None:
             # DSPy's adapters, which lay steps out for training, take a list for one of texts.
             held = {
                 name: tuple(value) if isinstance(value, list) else value
@@ -248,6 +249,20 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Call `aforward` in this thread."""
         return engine.run(self.aforward(**inputs))
+
+    async def _answer(
+        self,
+        lm: LanguageModel,
+        inputs: Mapping[str, Any],
+        usable: Callable[[Read], bool],
+        group: str | None = None,
+    ) -> Answer:
+        """Answer on the engine's loop, with the inputs as the row where none is under judgement."""
+        if row_context.current() is not None:
+            return await engine.on_loop(self._asked(lm, inputs, usable))
+        texts = (inputs.get("output") or "", inputs.get("source") or "")
+        with row_context.judging(Item(*texts, group=group)):
+            return await engine.on_loop(self._asked(lm, inputs, usable))
 
     async def _asked(
         self,
@@ -293,8 +308,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             self._tell(reply.text, reads[-1])
             if reads[-1].final:
                 raise Unreadable(str(reads[-1].problem), tuple(raw), Usage.total(used))
-            told = notes_on(reply.without)
-            return replace(reads[-1], notes=(*reads[-1].notes, *told))
+            if reply.without:
+                told = notes_on(reply.without)
+                return replace(reads[-1], notes=(*reads[-1].notes, *told))
+            return reads[-1]
 
         read = await asked(messages)
         if read.problem is not None:
@@ -387,6 +404,15 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
 refuse_training(JudgePredict)
 
 
+def _trace() -> list[Any] | None:
+    """Return the list that DSPy's optimizers trace calls in; None if nobody reads one.
+
+    The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
+    """
+    trace: list[Any] | None = setting("trace")
+    return None if trace is main_thread_config["trace"] else trace
+
+
 def called(lm: Any) -> LanguageModel:
     """Return the model to be used: this one, else DSPy's.
 
@@ -465,6 +491,8 @@ class Evaluator(Compilable):
     evaluator uses the model given as `lm`, else the one of `set_lm`, else DSPy's.
     """
 
+    predict: JudgePredict  # of those that make one call
+
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
         if "aforward" in vars(cls):
@@ -479,3 +507,16 @@ class Evaluator(Compilable):
     async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction:
         """Do the evaluator's work."""
         raise NotImplementedError
+
+    async def answered(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Answer:
+        """Return what its predictor `predict` answers to these inputs.
+
+        DSPy sees the evaluator's own call if anybody can.
+
+        Raises:
+            Unreadable: If the answer cannot be read.
+            CallError: For a failed call.
+        """
+        if heard(self):
+            return value_of(await self.acall(**inputs, lm=lm), Answer)
+        return await self.predict.ask(lm, inputs)

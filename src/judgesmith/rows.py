@@ -269,9 +269,9 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
             raise OptionError(
                 f"column {roles[role]!r} must be a text, a number, turns or JSON; got {type(cells[role]).__name__}"
             )
-    source, output, reference = (
-        as_text(cells.get(role)) for role in ("source", "output", "reference")
-    )
+    source = as_text(cells.get("source"))
+    output = as_text(cells.get("output"))
+    reference = as_text(cells.get("reference"))
     if "context" not in roles:
         context = None
     else:
@@ -385,6 +385,8 @@ def as_text(value: Any) -> str | None:
     Conversations become their turns (`judgesmith.conversation`), a list of strings one a line, an object of one part
     that is called as a text is, {"answer": "…"}, that part, and other objects JSON.
     """
+    if value is None:
+        return None
     if type(value).__name__ == "ndarray":
         value = value.tolist()
     if is_missing(value):
