@@ -89,13 +89,10 @@ from judgesmith.programs.method import Method
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.as_dspy import value_of
 from judgesmith.programs.models.failures import Failures
-from judgesmith.programs.models.lm import (
-    LanguageModel,
-    Meter,
-    check_priced,
-    is_local,
-    shared_price,
-)
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.meter import Meter
+from judgesmith.programs.models.price import check_priced, shared_price
+from judgesmith.programs.models.provider import is_local
 from judgesmith.programs.outcome import Calibration, Decision, Outcome
 from judgesmith.programs.progress import Progress, Silent
 from judgesmith.programs.readings.bindings.opening import offer
@@ -544,7 +541,7 @@ class Compiler:
                 f"new_systems needs rows of {FEWEST_SYSTEMS} named systems at least (column system)"
             )
         if self.options.max_cost is not None:
-            check_priced(lm, self.teacher or lm)
+            check_priced(lm.name, (self.teacher or lm).name)
         _refuse_unsavable(judge, labels, lm)
 
     def objective(self, labels: Labels) -> Objective:

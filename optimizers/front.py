@@ -16,12 +16,12 @@ from judgesmith.programs.capabilities import without_model
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.method import Method
 from judgesmith.programs.models.lm import (
-    NO_MODEL,
     Connection,
     LanguageModel,
     Sampling,
     language_model,
 )
+from judgesmith.programs.models.provider import NO_MODEL
 from judgesmith.programs.one_aspect import OneAspect
 from judgesmith.programs.progress import Progress, watching
 from judgesmith.programs.registry import methods

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.programs.models.lm import LanguageModel, context_of
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.price import listed_context
 
 #: Tokens of a prompt beside its rows, and of what a demonstration may say beside its texts.
 BESIDE = 500
@@ -30,7 +31,9 @@ def row_tokens(rows: Iterable[Any]) -> int:
 
 def room_for(lm: LanguageModel | str | None, rows: Iterable[Any]) -> int | None:
     """Return the demonstrations that a prompt of a model holds beside a row; None if its context is not known."""
-    context = None if lm is None else context_of(lm)
+    if lm is None:
+        return None
+    context = lm.context if isinstance(lm, LanguageModel) else listed_context(lm)
     if context is None:
         return None
     tokens = row_tokens(rows)

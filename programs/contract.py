@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 from judgesmith.errors import OptionError
-from judgesmith.programs.models.lm import NO_MODEL
 from judgesmith.programs.models.names import qualified
+from judgesmith.programs.models.provider import NO_MODEL
 from judgesmith.programs.outcome import Outcome
 from judgesmith.rows import folded_name, named_roles
 from judgesmith.signatures.values import Verdict

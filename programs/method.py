@@ -23,7 +23,8 @@ from judgesmith.programs.active_critic.task import TaskKnowledge
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.capabilities import fitted_of, models_of
 from judgesmith.programs.models import engine, row_context
-from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
+from judgesmith.programs.models.connection import Capabilities
+from judgesmith.programs.models.lm import Connection, LanguageModel
 from judgesmith.programs.models.names import check_listed
 from judgesmith.programs.models.transport import Message, Request, Unanswered
 from judgesmith.programs.outcome import Outcome

@@ -23,6 +23,7 @@ TEXT = (
 ).read_text(encoding="utf-8")
 #: File name -> its text, for every block that names its file in the first line.
 FILES: dict[str, str] = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", TEXT, re.DOTALL))
+NEW = "import judgesmith as js; js.Judge(js.DirectScorer('fluency')).save('judge.json')"
 COMMAND = "import sys; from judgesmith.cli.main import main; sys.argv[0] = 'judgesmith'; main()"
 
 
@@ -109,6 +110,7 @@ def test_every_example_is_here() -> None:
         "numerals.py",
         "echo.py",
         "outputs.py",
+        "shouting.py",
         "test_parts_of_mine.py",
     ]
     assert max(len(line) for line in TEXT.splitlines()) <= 130
@@ -215,6 +217,16 @@ def test_without_the_package_its_names_are_unknown(
         code=2,
     )
     assert "'readers'" in done.stderr
+
+
+def test_a_provider_opens_its_models(site: Path, labels: Path, tmp_path: Path) -> None:
+    python("-c", NEW, folder=tmp_path, site=site)
+    scored = ("score", labels, "--judge", "judge.json", "--lm", "shouting:m")
+    python("-c", COMMAND, *scored, "-o", "scored.jsonl", folder=tmp_path, site=site)
+    lines = (tmp_path / "scored.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["verdict"]["score"] for line in lines} == {5}
+    listed = python("-c", COMMAND, "list", "models", folder=tmp_path, site=site)
+    assert "shouting:" in listed.stdout
 
 
 def test_texts_are_perturbed_by_the_example(

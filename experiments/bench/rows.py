@@ -42,7 +42,8 @@ from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
+from judgesmith.programs.models.connection import Capabilities
+from judgesmith.programs.models.lm import Connection, LanguageModel
 from judgesmith.programs.models.transport import Request, read_reply
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 

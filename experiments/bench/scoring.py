@@ -39,7 +39,8 @@ from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.models.transport import OpenAIStyle, Request
+from judgesmith.programs.models.providers.openai import OpenAIStyle
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.prompting.predict import JudgePredict
 from judgesmith.signatures.judging import ScoreOverall
 from judgesmith.signatures.values import Criterion, Item

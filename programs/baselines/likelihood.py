@@ -19,8 +19,9 @@ from judgesmith.parts import option
 from judgesmith.programs.aspects import known_aspect
 from judgesmith.programs.baselines.compared import Against, PairMetric
 from judgesmith.programs.baselines.metrics import PREFIX
-from judgesmith.programs.models.lm import is_local, language_model
+from judgesmith.programs.models.lm import language_model
 from judgesmith.programs.models.ollama import is_ollama
+from judgesmith.programs.models.provider import is_local
 from judgesmith.programs.readings.bindings.opening import open_reader
 from judgesmith.programs.readings.passages import INSTRUCTIONS, Text
 from judgesmith.programs.readings.reader import Reader

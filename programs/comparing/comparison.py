@@ -31,7 +31,8 @@ from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.answers.words import is_listed, said_word
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.as_dspy import Result, value_of
-from judgesmith.programs.models.lm import Capabilities, LanguageModel, Sampling
+from judgesmith.programs.models.connection import Capabilities
+from judgesmith.programs.models.lm import LanguageModel, Sampling
 from judgesmith.programs.models.transport import Message, Request
 from judgesmith.programs.one_aspect import OneAspect
 from judgesmith.programs.prompting.forms import Form, choice

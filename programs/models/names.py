@@ -8,7 +8,6 @@ name reaches the provider's own host or the server that the user's settings name
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -18,63 +17,8 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 
 from judgesmith.errors import ArtifactError
+from judgesmith.programs.models.provider import provider_of
 
-_WORD = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-_PATH = rf"{_WORD}(?:/{_WORD}){{0,3}}"
-_TAGGED = rf"{_PATH}(?::{_WORD})?"
-_VENDORS = (
-    "ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|"
-    "mistral|moonshot|moonshotai|nvidia|openai|qwen|writer"
-)
-
-#: Providers that each have one host, whose own plain names lead there.
-ONE_HOST = (
-    "anthropic",
-    "cerebras",
-    "codestral",
-    "cohere",
-    "cohere_chat",
-    "dashscope",
-    "deepinfra",
-    "deepseek",
-    "fireworks_ai",
-    "gemini",
-    "github",
-    "groq",
-    "mistral",
-    "moonshot",
-    "nvidia_nim",
-    "openai",
-    "openrouter",
-    "perplexity",
-    "sambanova",
-    "together_ai",
-    "xai",
-    "zai",
-)
-#: The form of a model's name by provider.
-LISTED = {
-    # On this machine, or on a server that the user's settings name.
-    "local": _WORD,
-    "ollama": _TAGGED,
-    "ollama_chat": _TAGGED,
-    "hosted_vllm": _TAGGED,
-    "lm_studio": _TAGGED,
-    "llamafile": _TAGGED,
-    # LiteLLM sends deployments that are called like models of some others (Mistral's, Cohere's) to OpenAI.
-    "azure": rf"(?:o_series/|gpt5_series/)?(?=\S*gpt|o\d){_WORD}",
-    "bedrock": rf"(?:converse/)?(?:[a-z-]{{2,6}}\.)?(?:{_VENDORS})\.{_WORD}(?::\d+k?){{0,2}}",
-    **dict.fromkeys(ONE_HOST, _PATH),
-    "openai": rf"{_PATH}(?::[A-Za-z0-9._-]*){{0,5}}",  # ft:MODEL:ORGANISATION::ID
-    "openrouter": _TAGGED,
-}
-#: Names without a provider, which LiteLLM finds in its tables: OpenAI's and Anthropic's. And no model at all.
-_BARE = r"(?:gpt-\d|o\d|claude-)[A-Za-z0-9.-]*|none"
-#: Without the address of a server, LiteLLM would send these to OpenAI.
-_NEED_ADDRESS = {
-    "hosted_vllm": "HOSTED_VLLM_API_BASE",
-    "lm_studio": "LM_STUDIO_API_BASE",
-}
 _EXAMPLES = "openai/MODEL, ollama_chat/MODEL, local/MODEL and the like"
 _LONGEST = 200
 _SHOWN = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*"
@@ -83,12 +27,7 @@ _FILE = r"(?:gguf|hf):[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 def is_listed(name: str) -> bool:
     """Return True if a file may choose the model of this name."""
-    provider, slash, model = name.partition("/")
-    form = LISTED.get(provider, r"(?!)") if slash else _BARE
-    return (
-        len(name) <= _LONGEST
-        and re.fullmatch(form, model if slash else name) is not None
-    )
+    return len(name) <= _LONGEST and provider_of(name).lists(name)
 
 
 def _listed(name: str) -> str:
@@ -141,14 +80,7 @@ def qualified(name: str) -> str:
     if not name:
         return name
     name = recorded(name)
-    provider, slash, model = name.partition("/")
-    if not slash:
-        known = re.match(r"(?P<openai>gpt-|chatgpt-|o\d)|(?P<anthropic>claude-)", name)
-        return name if known is None else f"{known.lastgroup}/{name}"
-    if provider in ("ollama", "ollama_chat"):
-        tag = "" if ":" in model else ":latest"
-        return f"ollama_chat/{model}{tag}"
-    return name
+    return provider_of(name).qualified(name)
 
 
 def check_listed(names: Iterable[str]) -> None:
@@ -185,8 +117,8 @@ def check_chosen(name: str, api_base: str | None) -> None:
         raise ArtifactError(
             f"the judge was compiled with {file}; give it with --lm {wanted}, in Python lm='{wanted}'"
         )
-    variable = _NEED_ADDRESS.get(name.partition("/")[0])
-    if variable and not (api_base or os.environ.get(variable)):
+    variable = provider_of(name).unplaced(api_base)
+    if variable:
         raise ArtifactError(
             f"the judge asks for {name}, and nothing says where its server is; give --api-base or set {variable}"
         )

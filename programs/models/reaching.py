@@ -7,7 +7,7 @@ import ssl
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from judgesmith.errors import ModelError
+from judgesmith.errors import ModelError, OptionError
 
 _UNTRUSTED = re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed", re.I)
 
@@ -62,3 +62,39 @@ def check_trusted(label: str, error: BaseException) -> None:
                 "it in SSL_CERT_FILE, and check the host in the address"
             ) from None
         cause = cause.__cause__ or cause.__context__
+
+
+def checked_address(where: str, base: str) -> str:
+    """Return an address in its usual form.
+
+    Raises:
+        OptionError: It is no address, or holds what would be sent in place of the key: a name, a password, or a query
+            such as `?api_key=…`. None of these is repeated.
+    """
+    base = base.strip()
+    before, at, host = base.rpartition("@")
+    if at and "/" in before:
+        raise OptionError(
+            f"{where} holds a user name or a password (before @{host.partition('/')[0]}); leave it out, give the key "
+            "by its environment variable, and put other credentials into a proxy"
+        )
+    try:
+        parts = urlsplit(base)
+        usable = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
+    except ValueError:  # a port that is not a number, half an IPv6 address
+        usable = False
+    if not usable or not base.isprintable() or " " in base:
+        raise OptionError(
+            f"{where} {base!r} is not an http(s) address; for example http://127.0.0.1:8000/v1"
+        )
+    for sign, name in (("?", "a query"), ("#", "a fragment")):
+        if sign in base:
+            raise OptionError(
+                f"{where} {base.partition(sign)[0]}{sign}… has {name}, to which no path can be added; leave it out, "
+                "and give a key by its environment variable"
+            )
+    return base.rstrip("/")

@@ -15,6 +15,7 @@ from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.engine import PerLoop, at_exit
 from judgesmith.programs.models.ollama import reaching
 from judgesmith.programs.models.reaching import check_trusted
+from judgesmith.programs.models.refusals import refuse
 from judgesmith.programs.models.transport import (
     DENSE,
     TEMPLATE,
@@ -22,7 +23,6 @@ from judgesmith.programs.models.transport import (
     Unanswered,
     first_line,
     read_reply,
-    refuse,
 )
 from judgesmith.programs.models.window import is_short_count
 

@@ -14,7 +14,8 @@ import judgesmith as js
 from judgesmith.errors import OutageError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import OUTAGE_AFTER, Connection, language_model
+from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.programs.models.sending import OUTAGE_AFTER
 from judgesmith.programs.models.transport import Unanswered
 from judgesmith.testing.fake import judging, own_environment
 from judgesmith.testing.scripted import MakeScripted

@@ -9,12 +9,8 @@ from misbehaving_server import MakeServer, Say, saying
 
 import judgesmith as js
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import (
-    Capabilities,
-    Connection,
-    LanguageModel,
-    language_model,
-)
+from judgesmith.programs.models.connection import Capabilities
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.rooms.training.distilled.judge import Distilled
 
 #: Characters of a prompt from which on the server refuses it; and the last word of a text that is longer.

@@ -10,13 +10,10 @@ from misbehaving_server import MakeServer, Say
 import judgesmith as js
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import (
-    Connection,
-    LanguageModel,
-    language_model,
-    price,
-)
-from judgesmith.programs.models.transport import Request, ThroughLiteLLM, read_reply
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.models.price import price
+from judgesmith.programs.models.providers.litellm import ThroughLiteLLM
+from judgesmith.programs.models.transport import Request, read_reply
 from judgesmith.rooms.adapters.batches import body_of
 
 CLAUDE = "anthropic/claude-sonnet-4-5"

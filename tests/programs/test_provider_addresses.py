@@ -14,7 +14,7 @@ from misbehaving_server import MakeServer
 from judgesmith.errors import JudgesmithError
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
-from judgesmith.programs.models.names import ONE_HOST
+from judgesmith.programs.models.providers.litellm import ONE_HOST
 from judgesmith.programs.models.transport import Request
 
 OWN = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
@@ -122,7 +122,7 @@ def test_answers_are_kept_for_an_address_that_was_given_and_for_no_other(
     assert lm.identity is None
     assert [
         model(name).identity
-        for name in ("bedrock/meta.llama3", "watsonx/m", "nonsense")
+        for name in ("bedrock/meta.llama3", "watsonx/m", "vertex_ai/m")
     ] == [None, None, None]
 
 

@@ -188,9 +188,10 @@ def test_the_summary_has_tokens_and_price(score: Any, rows_file: Rows) -> None:
 def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
     server: Any, score: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    from judgesmith.programs.models import lm, transport
+    from judgesmith.programs.models import sending, transport
+    from judgesmith.programs.models.providers.openai import OpenAIStyle
 
-    sent, alive = transport.OpenAIStyle.send, 15
+    sent, alive = OpenAIStyle.send, 15
 
     async def dying(self: Any, request: Any) -> Any:
         if len(server.asks) >= alive:
@@ -199,8 +200,8 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
             )
         return await sent(self, request)
 
-    monkeypatch.setattr(transport.OpenAIStyle, "send", dying)
-    monkeypatch.setattr(lm, "_patience", lambda *_: 0.0)
+    monkeypatch.setattr(OpenAIStyle, "send", dying)
+    monkeypatch.setattr(sending, "_patience", lambda *_: 0.0)
     rows, out = rows_file(60), tmp_path / "out.jsonl"
     score(rows, "-o", out).come_again(
         "openai/fake does not answer any more: 10 calls in a row", "repeat the command"

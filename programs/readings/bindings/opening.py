@@ -17,9 +17,10 @@ from typing import Any, Protocol, TypeVar, cast
 from judgesmith.errors import CallError, MissingExtraError, ModelError, OptionError
 from judgesmith.extras import from_extra
 from judgesmith.programs.models.files import file_sha256
-from judgesmith.programs.models.lm import LanguageModel, is_local
+from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.local import LLAMA_CPP, READER_VARIABLE, model_file
 from judgesmith.programs.models.ollama import is_ollama, ollama_weights
+from judgesmith.programs.models.provider import is_local
 from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
 from judgesmith.programs.readings.bindings.graph import Shape, way

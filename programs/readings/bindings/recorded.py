@@ -1,7 +1,6 @@
-"""Models that are not there: `none`, for judges that need no model, and `recorded:FILE#COLUMN`.
+"""A model that is not there: `recorded:FILE#COLUMN`.
 
-The latter repeats another judge's scores of the same rows, so that a judge can be studied on a strong model without
-calling it.
+It repeats another judge's scores of the same rows, so that a judge can be studied on a strong model without calling it.
 """
 
 from __future__ import annotations
@@ -15,26 +14,14 @@ from judgesmith.likeness import folded
 from judgesmith.lines import json_lines
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import row_context
-from judgesmith.programs.models.lm import RECORDED
+from judgesmith.programs.models.connection import Capabilities, Connection
+from judgesmith.programs.models.provider import RECORDED, Provider, Reached
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.readings.bindings.columns import Column
 from judgesmith.signatures.values import Item
 
 
-class Nobody:
-    """The transport of `none`."""
-
-    def __init__(self, name: str) -> None: ...
-
-    async def send(self, request: Request) -> Reply:
-        """Refuse the request."""
-        raise Unanswered(
-            "this judge was compiled without a model, and something asks one",
-            again=False,
-        )
-
-
-class Recorded:
+class RecordedScores:
     """A model that answers for every row with a number of a file, from 0 to 100.
 
     FILE has a row as JSON in every line, and COLUMN is written as in `--signal`, by default `verdict.score`, as
@@ -74,6 +61,27 @@ class Recorded:
         if math.isnan(score):
             raise Unanswered("nothing was recorded of this row", again=False)
         return Reply(f"Score: {self._column.percent(score):.10g}", completion_tokens=1)
+
+
+class Recorded(Provider):
+    """Scores of another judge."""
+
+    name = RECORDED
+    about = "Scores that are in a file: recorded:FILE#COLUMN."
+    logprobs = False
+    free = True
+    absent = True
+
+    @classmethod
+    def open(cls, name: str, connection: Connection) -> Reached:
+        """Read the file. Raises OptionError for one that cannot be read."""
+        return Reached(
+            name=name,
+            transport=RecordedScores(name),
+            identity="",
+            able=Capabilities(),
+            kept=False,
+        )
 
 
 def _key(item: Item) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from judgesmith.running.plain import clean
 if TYPE_CHECKING:
     from judgesmith.datasets.benchmarks.registry import BenchmarkCard
     from judgesmith.programs.aspects import Aspect, AspectLibrary, Task
+    from judgesmith.programs.models.provider import Provider
 
 #: Where the parts of a kind are registered.
 REGISTRIES = {
@@ -248,6 +249,7 @@ class List(Command, Json):
     def _models(self) -> None:
         from judgesmith.programs.models import files
         from judgesmith.programs.models.ollama import list_ollama
+        from judgesmith.programs.models.provider import providers
 
         models: list[dict[str, Any]] = [
             {
@@ -271,8 +273,9 @@ class List(Command, Json):
             ]
         except ModelError as error:
             problem = str(error)
+        ways = [_provider(one) for one in providers.parts().values()]
         if self.as_json:
-            print_json({"models": models, "ollama_problem": problem})
+            print_json({"models": models, "ollama_problem": problem, "providers": ways})
             return
         here = {True: "yes", False: "no"}
         _print_table(
@@ -284,9 +287,31 @@ class List(Command, Json):
         )
         if problem:
             out.print(f"Ollama: {problem}", style="dim", markup=False)
-        out.print(
-            "Fetch one with `judgesmith get NAME`. Any LiteLLM name works too (openai/…, anthropic/…)."
-        )
+        out.print("Fetch one with `judgesmith get NAME`. Names of models begin with:\n")
+        _print_table((), [(", ".join(way["names"]), _said(way)) for way in ways])
+
+
+def _provider(provider: type[Provider]) -> dict[str, Any]:
+    """Return how the names of a provider's models begin, and what these can do."""
+    return {
+        "names": [provider.name, *provider.aliases],
+        "about": provider.about,
+        "logprobs": provider.logprobs,
+        "grammars": provider.grammars,
+        "batches": list(provider.batches),
+    }
+
+
+def _said(way: Mapping[str, Any]) -> str:
+    """Return what the models of a provider are, and what sets them apart."""
+    said = [way["about"]]
+    if way["logprobs"] is False:
+        said.append("No log-probabilities.")
+    if way["grammars"]:
+        said.append("Grammars.")
+    if way["batches"]:
+        said.append(f"Batches: {', '.join(way['batches'])}.")
+    return " ".join(said)
 
 
 def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

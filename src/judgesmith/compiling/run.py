@@ -37,8 +37,9 @@ from judgesmith.programs.contract import (
 )
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.method import Method
-from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling, is_local
+from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling
 from judgesmith.programs.models.names import check_listed
+from judgesmith.programs.models.provider import is_local
 from judgesmith.programs.progress import Progress
 from judgesmith.programs.readings.bindings.columns import Column as Signal
 from judgesmith.programs.refining import fitted_always

@@ -176,6 +176,6 @@ def planned(plan: Plan) -> dict[str, Any]:
 def show_planned(plan: Plan, lm: str | None) -> None:
     """Print a plan as a table for the named model; none: for any."""
     from judgesmith.cli.rendering import show_plan
-    from judgesmith.programs.models.lm import NO_MODEL
+    from judgesmith.programs.models.provider import NO_MODEL
 
     show_plan(plan, "no model" if lm == NO_MODEL else lm or "any model")

@@ -10,7 +10,8 @@ from typing import Any
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.capabilities import answering, passes_of, read_by
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import Connection, shared_price
+from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.models.price import shared_price
 from judgesmith.running.opening import expected_seconds, reading_seconds
 from judgesmith.signatures.values import Item, Passes
 

@@ -52,13 +52,11 @@ class Limits(Options):
         Raises:
             OptionError: If a price is not known.
         """
-        from judgesmith.programs.models.lm import (
-            Meter,
-            check_priced,
-        )  # commands are shown without what they run
+        from judgesmith.programs.models.meter import Meter
+        from judgesmith.programs.models.price import check_priced
 
         if self.max_cost is not None:
-            check_priced(*models)
+            check_priced(*(model.name for model in models))
         before = [model.meter for model in models]
         if len(models) > 1 and (self.max_calls or self.max_cost):
             shared = Meter()

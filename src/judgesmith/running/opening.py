@@ -38,13 +38,12 @@ from judgesmith.programs.contract import RATINGS, Contract, ratings_of, with_cho
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.files import find_model, installed, model_path
 from judgesmith.programs.models.lm import (
-    NO_MODEL,
     Connection,
     LanguageModel,
     Sampling,
-    is_local,
     language_model,
 )
+from judgesmith.programs.models.provider import NO_MODEL, is_local
 from judgesmith.programs.models.threads import thread_count
 from judgesmith.running.console import err
 from judgesmith.running.settings import ReachOptions

@@ -105,7 +105,7 @@ class Score(Command, Rows, Reach, Limits, Json):
         """Score a file of this machine into another, which messages call `name`."""
         from judgesmith.datasets.formats import open_table
         from judgesmith.datasets.loading import count_rows
-        from judgesmith.programs.models.lm import is_absent
+        from judgesmith.programs.models.provider import is_absent
         from judgesmith.running.console import Watch, err, out, print_json
         from judgesmith.running.opening import open_judge, quiet, roles_for
         from judgesmith.scoring.scoring import (

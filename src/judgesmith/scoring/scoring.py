@@ -25,7 +25,8 @@ from judgesmith.programs import artifact, loading
 from judgesmith.programs.artifact import digest, fingerprint
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import Connection, Meter
+from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.models.meter import Meter
 from judgesmith.running.console import Watch
 from judgesmith.running.estimates import SAMPLED, Estimate, estimate
 from judgesmith.running.journal import Journal, alone, read_journal, replacing

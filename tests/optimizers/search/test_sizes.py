@@ -10,7 +10,7 @@ from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.room import room_for
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.models.lm import context_of
+from judgesmith.programs.models.price import listed_context
 from judgesmith.signatures.values import Item
 from judgesmith.testing.fake import FakeModel, judging, make_labels
 
@@ -56,7 +56,7 @@ def test_optuna_draws_up_to_half_of_the_rows() -> None:
 def test_the_context_of_a_model_is_what_is_known_of_it(
     model: str, context: int | None
 ) -> None:
-    assert context_of(model) == context
+    assert listed_context(model) == context
 
 
 def test_long_rows_leave_less_room() -> None:

@@ -27,17 +27,17 @@ from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
-from judgesmith.programs.models import lm as lm_module
+from judgesmith.programs.models import price as price_module
+from judgesmith.programs.models.connection import Capabilities
 from judgesmith.programs.models.lm import (
-    Capabilities,
     Connection,
     LanguageModel,
-    Meter,
     Sampling,
-    Unreachable,
     language_model,
-    price,
 )
+from judgesmith.programs.models.meter import Meter
+from judgesmith.programs.models.price import price
+from judgesmith.programs.models.sending import Unreachable
 from judgesmith.programs.models.transport import Request
 from judgesmith.signatures.values import Item, Usage
 
@@ -484,8 +484,8 @@ def test_prices(name: str) -> None:
 @pytest.fixture
 def unloaded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """No price was asked for, and LiteLLM is not imported; afterwards all is as it was."""
-    lm_module._rates.cache_clear()
-    lm_module._listed.cache_clear()
+    price_module._rates.cache_clear()
+    price_module._listed.cache_clear()
     monkeypatch.setitem(sys.modules, "litellm", types.ModuleType("litellm"))
     del sys.modules["litellm"]
     return monkeypatch

@@ -19,13 +19,9 @@ from judgesmith.errors import MissingExtraError, ModelError, OptionError
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, local
+from judgesmith.programs.models.connection import Capabilities
 from judgesmith.programs.models.files import CATALOG, installed, model_path
-from judgesmith.programs.models.lm import (
-    Capabilities,
-    Connection,
-    LanguageModel,
-    language_model,
-)
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.models.local import (
     EmbeddedEndpoint,
     SharedMemory,
@@ -33,7 +29,8 @@ from judgesmith.programs.models.local import (
     embedded,
     thread_count,
 )
-from judgesmith.programs.models.transport import OpenAIStyle, Request
+from judgesmith.programs.models.providers.openai import OpenAIStyle
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.pointwise.direct import DirectScorer
 
 NAME = "smollm2-135m"

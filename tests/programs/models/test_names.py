@@ -21,9 +21,12 @@ from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models import engine, lm, local
+from judgesmith.programs.models import engine, local
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.models.names import LISTED, check_chosen, is_listed, recorded
+from judgesmith.programs.models.names import check_chosen, is_listed, recorded
+from judgesmith.programs.models.provider import beginnings, provider_of
+from judgesmith.programs.models.providers import litellm as through_litellm
+from judgesmith.programs.models.providers import openai
 from judgesmith.programs.models.transport import Request
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 
@@ -33,6 +36,12 @@ ORDINARY = CASES["ordinary"]
 FORBIDDEN = CASES["forbidden"]
 #: What may stand for a host, an account, a region or a path inside a name; P is the provider.
 CRAFTED = CASES["crafted"]
+#: The providers of which a file may name a model.
+LISTED = {*through_litellm.FORMS} | {
+    beginning.removesuffix("/")
+    for beginning in beginnings()
+    if beginning.endswith("/") and provider_of(beginning).listed is not None
+}
 OWN = "own-server.example"
 #: The host, or what it ends with, by provider; those of the user's own settings are OWN.
 HOSTS: dict[str, str | None] = CASES["hosts"]
@@ -260,8 +269,8 @@ def test_no_text_of_a_file_opens_a_model_it_may_not_choose(
         def __init__(self, name: str, *_: Any, **__: Any) -> None:
             note(name)
 
-    monkeypatch.setattr(lm, "ThroughLiteLLM", Noted)
-    monkeypatch.setattr(lm, "OpenAIStyle", lambda base, model, **_: note(model))
+    monkeypatch.setattr(through_litellm, "ThroughLiteLLM", Noted)
+    monkeypatch.setattr(openai, "OpenAIStyle", lambda base, model, **_: note(model))
     monkeypatch.setattr(local, "embedded", note)
     monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
     path, outcomes = tmp_path / "judge.json", set()

@@ -206,7 +206,7 @@ def test_another_refusal_is_not_asked_again_and_teaches_nothing(
         server = serve(Say(400, json.dumps({"error": {"message": words}}).encode()))
         with pytest.raises(CallError):
             ask(lm := model(server.base))
-        assert not lm._transport.parameters.refused  # type: ignore[attr-defined]
+        assert not lm.transport.parameters.refused  # type: ignore[attr-defined]
 
 
 def test_a_probe_from_the_disk_tells_the_next_process(

@@ -13,12 +13,8 @@ from misbehaving_server import MakeServer, Say
 from judgesmith.errors import CallError, ModelError
 from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import (
-    Capabilities,
-    Connection,
-    LanguageModel,
-    language_model,
-)
+from judgesmith.programs.models.connection import Capabilities
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.models.ollama import (
     check_ollama,
     list_ollama,
@@ -329,7 +325,7 @@ def test_failures_are_said_and_tried_again_where_that_can_help(
 ) -> None:
     asked: list[float | None] = []
     monkeypatch.setattr(
-        "judgesmith.programs.models.lm._patience",
+        "judgesmith.programs.models.sending._patience",
         lambda error, _: asked.append(error.after) or 0.0,
     )
     server.trouble = trouble

@@ -10,16 +10,11 @@ from misbehaving_server import MakeServer, Say, Server, saying
 
 from judgesmith.errors import CallError, ModelError, OutageError
 from judgesmith.programs.answers.reply import Reply
-from judgesmith.programs.models import engine
-from judgesmith.programs.models import lm as lm_module
+from judgesmith.programs.models import engine, sending
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.models.providers.openai import OpenAIStyle
 from judgesmith.programs.models.refusals import Denied, fault_of, is_spent, retry_after
-from judgesmith.programs.models.transport import (
-    OpenAIStyle,
-    Request,
-    Unanswered,
-    read_reply,
-)
+from judgesmith.programs.models.transport import Request, Unanswered, read_reply
 
 
 def model(server: Server) -> LanguageModel:
@@ -197,7 +192,7 @@ def test_a_long_retry_after_ends_the_run_and_says_when_to_come_again(
 def test_a_wait_is_said_once(
     serve: MakeServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lm_module, "LONG_WAIT", 0.05)
+    monkeypatch.setattr(sending, "LONG_WAIT", 0.05)
     lm = model(
         serve(*[Say(429, error("slow down"), {"Retry-After": "0.1"})] * 2, Say())
     )

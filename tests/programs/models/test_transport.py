@@ -18,16 +18,11 @@ from parrot import Foreign
 from judgesmith.errors import ModelError
 from judgesmith.programs.answers.reply import Reply, TokenChoice
 from judgesmith.programs.models import engine, refusals
-from judgesmith.programs.models.transport import (
-    LARGEST_ANSWER,
-    OpenAIStyle,
-    Request,
-    ThroughDSPy,
-    ThroughLiteLLM,
-    Unanswered,
-    read_reply,
-    retry_after,
-)
+from judgesmith.programs.models.providers.litellm import ThroughLiteLLM
+from judgesmith.programs.models.providers.openai import LARGEST_ANSWER, OpenAIStyle
+from judgesmith.programs.models.refusals import retry_after
+from judgesmith.programs.models.through_dspy import ThroughDSPy
+from judgesmith.programs.models.transport import Request, Unanswered, read_reply
 
 ASK = Request([{"role": "user", "content": "Rate “this” 🙂"}], 12)
 

@@ -58,7 +58,7 @@ def test_batches_fill_rows_in_order_and_failed_ones_are_sent_again(
     fake: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for kind in (batches.OpenAI, batches.Anthropic):
+    for kind in batches.INTERFACES.values():
         monkeypatch.setattr(kind, "most", 5)
     well, rows = server.answer, rows_file(12)
     server.answer = lambda ask: (
@@ -88,7 +88,7 @@ def test_a_kill_between_any_two_steps_loses_and_doubles_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for kind in (batches.OpenAI, batches.Anthropic):
+    for kind in batches.INTERFACES.values():
         monkeypatch.setattr(kind, "most", 3)
     real, steps, kills, rows = httpx.Client.request, itertools.count(), 0, rows_file(9)
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import httpx
 import orjson
@@ -31,14 +31,15 @@ from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.models.masking import masked
 from judgesmith.programs.models.parameters import Parameters
+from judgesmith.programs.models.provider import beginning_of, provider_of
+from judgesmith.programs.models.providers.litellm import marked_messages
+from judgesmith.programs.models.providers.openai import OpenAIStyle
+from judgesmith.programs.models.refusals import refuse
 from judgesmith.programs.models.transport import (
-    OpenAIStyle,
     Request,
     Transport,
     Unanswered,
-    marked_messages,
     read_reply,
-    refuse,
 )
 from judgesmith.programs.progress import Progress, Silent
 from judgesmith.running.console import duration
@@ -76,12 +77,23 @@ class Look(NamedTuple):
     data: Mapping[str, Any]
 
 
-class Provider:
-    """A batch interface. most, largest: requests and bytes of one batch at most."""
+class BatchInterface:
+    """A provider's interface of batches."""
 
+    beginning: ClassVar[str]
+    """How the qualified names of its models begin."""
+    host: ClassVar[str]
+    """Its address, unless the connection or the environment names another."""
+    addresses: ClassVar[tuple[str, ...]]
+    """Environment variables that may hold the address."""
+    key_variable: ClassVar[str]
+    """The environment variable of the key."""
     most: ClassVar[int]
+    """Requests of one batch at most."""
     largest: ClassVar[int]
+    """Bytes of one batch at most."""
     path: ClassVar[str]
+    """The path of its batches."""
 
     def __init__(
         self, name: str, base: str, headers: Mapping[str, str], key: str | None
@@ -96,9 +108,44 @@ class Provider:
             headers=dict(headers), timeout=httpx.Timeout(600.0, connect=10.0)
         )
 
+    @classmethod
+    def of(cls, name: str, where: Connection) -> Self:
+        """Return the interface for a model.
+
+        Raises:
+            OptionError: If there is neither a key nor an address.
+        """
+        named = filter(None, map(os.environ.get, cls.addresses))
+        address = where.api_base or next(named, None)
+        key = where.api_key or os.environ.get(cls.key_variable)
+        if not key and not address:
+            raise OptionError(
+                f"--batch needs a key for {name}; set {cls.key_variable} in the environment"
+            )
+        base = cls.root((address or cls.host).rstrip("/"))
+        return cls(name, base, cls.headers(key), key)
+
+    @classmethod
+    def root(cls, address: str) -> str:
+        """Return the address that paths are added to."""
+        return address
+
+    @classmethod
+    def headers(cls, key: str | None) -> dict[str, str]:
+        """Return the headers of every call."""
+        raise NotImplementedError
+
     def close(self) -> None:
         """End its connections."""
         self._http.close()
+
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
+        """Return a request in the provider's form."""
+        raise NotImplementedError
+
+    def submit(self, lines: Sequence[bytes], token: str) -> str:
+        """Send a batch of requests and return its id."""
+        raise NotImplementedError
 
     def is_ours(
         self, listed: Mapping[str, Any], token: str, count: int, since: float
@@ -184,12 +231,21 @@ class Provider:
         raise ModelError(f"{self.name}, {method} {path}: {problem}; {GO_ON}")
 
 
-class OpenAI(Provider):
+class OpenAIBatches(BatchInterface):
     """A file of requests, a batch of it, and a file each of answers and of errors."""
 
+    beginning = "openai/"
+    host = "https://api.openai.com/v1"
+    addresses = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+    key_variable = "OPENAI_API_KEY"
     most = 50_000
     largest = 200_000_000
     path = "/batches"
+
+    @classmethod
+    def headers(cls, key: str | None) -> dict[str, str]:
+        """Return the key as a bearer token."""
+        return {"Authorization": f"Bearer {key}"} if key else {}
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
         """Return a request as a line of OpenAI's batch file."""
@@ -264,12 +320,27 @@ class OpenAI(Provider):
             yield "", None, problem
 
 
-class Anthropic(Provider):
+class AnthropicBatches(BatchInterface):
     """One call with all requests; the answers are lines of JSON."""
 
+    beginning = "anthropic/"
+    host = "https://api.anthropic.com"
+    addresses = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
+    key_variable = "ANTHROPIC_API_KEY"
     most = 100_000
     largest = 256_000_000
     path = "/messages/batches"
+
+    @classmethod
+    def root(cls, address: str) -> str:
+        """Return an address, whatever part of the path it has, up to the version."""
+        return re.sub(r"/v1(/messages)?$", "", address) + "/v1"
+
+    @classmethod
+    def headers(cls, key: str | None) -> dict[str, str]:
+        """Return the key and the version of the interface."""
+        version = {"anthropic-version": "2023-06-01"}
+        return version | {"x-api-key": key} if key else version
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
         """Return a request in Anthropic's form."""
@@ -395,43 +466,26 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:
+#: Interfaces of batches, by how the qualified names of models begin.
+INTERFACES: Mapping[str, type[BatchInterface]] = {
+    interface.beginning: interface for interface in (OpenAIBatches, AnthropicBatches)
+}
+
+
+def interface_of(name: str, where: Connection) -> BatchInterface:
     """Return the batch interface of a model.
 
     Raises:
         OptionError: If it has none, or no key is set.
     """
-    family, model = name.partition("/")[::2] if "/" in name else ("", name)
-    if family == "openai" or (not family and re.match(r"gpt-|o\d", model)):
-        names = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-        base = "https://api.openai.com/v1"
-        key_name = "OPENAI_API_KEY"
-    elif family == "anthropic" or (not family and model.startswith("claude-")):
-        names = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
-        key_name = "ANTHROPIC_API_KEY"
-        base = "https://api.anthropic.com"
-    else:
+    beginning = beginning_of(provider_of(name).qualified(name))
+    interface = INTERFACES.get(beginning)
+    if interface is None:
+        having = " and ".join(f"{one}…" for one in INTERFACES)
         raise OptionError(
-            f"--batch is for openai/… and anthropic/…, which have batches, not for {name}; leave it out"
+            f"--batch is for {having}, which have batches, not for {name}; leave it out"
         )
-    address = where.api_base or next(filter(None, map(os.environ.get, names)), None)
-    key = where.api_key or os.environ.get(key_name)
-    if not key and not address:
-        raise OptionError(
-            f"--batch needs a key for {name}; set {key_name} in the environment"
-        )
-    base = (address or base).rstrip("/")
-    if key_name == "OPENAI_API_KEY":
-        return OpenAI(
-            name, base, {"Authorization": f"Bearer {key}"} if key else {}, key
-        )
-    base = re.sub(r"/v1(/messages)?$", "", base) + "/v1"
-    return Anthropic(
-        name,
-        base,
-        {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {}),
-        key,
-    )
+    return interface.of(name, where)
 
 
 def body_of(live: Transport, name: str, request: Request) -> dict[str, Any]:
@@ -487,7 +541,7 @@ class Desk:
         self, name: str, where: Connection, output: Path, *, again: bool
     ) -> None:
         self.again = again
-        self.provider = provider_of(name, where)
+        self.provider = interface_of(name, where)
         self.path = output.with_name(f"{output.name}.batches.jsonl")
         self.watch: Progress = Silent()
         #: Requests by their `custom_id`: the row, and the line of a batch.

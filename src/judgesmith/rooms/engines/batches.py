@@ -20,12 +20,8 @@ from judgesmith.programs import artifact, loading
 from judgesmith.programs.artifact import Artifact
 from judgesmith.programs.contract import Contract
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import (
-    Connection,
-    is_absent,
-    is_local,
-    language_model,
-)
+from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.programs.models.provider import is_absent, is_local
 from judgesmith.running.contracts import OF_ROWS
 from judgesmith.running.opening import open_artifact, quiet
 from judgesmith.running.plain import json_text

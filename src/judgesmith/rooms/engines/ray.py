@@ -32,14 +32,10 @@ from judgesmith.programs import loading
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.artifact import Artifact
 from judgesmith.programs.capabilities import models_of
-from judgesmith.programs.models.lm import (
-    Connection,
-    LanguageModel,
-    Meter,
-    is_absent,
-    is_local,
-    price,
-)
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.models.meter import Meter
+from judgesmith.programs.models.price import price
+from judgesmith.programs.models.provider import is_absent, is_local
 from judgesmith.rooms.engines.batches import BatchScorer, with_columns
 from judgesmith.rooms.engines.folder import Output, Rows, opened_rows
 from judgesmith.running.console import Watch

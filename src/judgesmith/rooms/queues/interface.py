@@ -15,7 +15,7 @@ from judgesmith.datasets.exports.reading import Export
 from judgesmith.datasets.exports.traces import trace_input, trace_output
 from judgesmith.errors import OptionError
 from judgesmith.programs.models.masking import masked
-from judgesmith.programs.models.transport import retry_after
+from judgesmith.programs.models.refusals import retry_after
 from judgesmith.signatures.values import Verdict
 
 Record = dict[str, Any]

@@ -15,7 +15,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from judgesmith.programs.answers.reply import Reply
-from judgesmith.programs.models.lm import price
+from judgesmith.programs.models.price import price
 from judgesmith.signatures.values import Verdict
 
 #: Names the folder in which the processes of one server count together.

@@ -21,7 +21,7 @@ import uvicorn
 from judgesmith.errors import OptionError
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import price
+from judgesmith.programs.models.price import price
 from judgesmith.rooms.serving.app import application
 from judgesmith.rooms.serving.gate import Hosts
 from judgesmith.rooms.serving.reasons import debugging

@@ -20,7 +20,7 @@ from judgesmith.errors import OptionError
 from judgesmith.optimizers.compiling import level_for
 from judgesmith.parts import option
 from judgesmith.programs.artifact import save_or_keep
-from judgesmith.programs.models.lm import is_local
+from judgesmith.programs.models.provider import is_local
 from judgesmith.rooms.training.distilled.judge import Distilled
 from judgesmith.rooms.training.distilled.student import training_modules
 from judgesmith.rooms.training.distilling import (

@@ -14,7 +14,8 @@ from judgesmith.errors import OptionError
 from judgesmith.programs.baselines.metrics import PREFIX
 from judgesmith.programs.comparing.comparison import Comparing
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import NO_MODEL, RECORDED, Connection, LanguageModel
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.models.provider import NO_MODEL, RECORDED
 from judgesmith.rooms.discerning.checking.rows import (
     PLAIN,
     CheckOptions,

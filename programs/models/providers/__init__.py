@@ -1,0 +1,1 @@
+"""The providers of models, one file each."""
