@@ -62,7 +62,7 @@ from judgesmith.optimizers.search.base import (
 from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.optimizers.seen import marks
-from judgesmith.parts import Options, nearest, option, read_options
+from judgesmith.parts import Effect, Options, nearest, option, read_options
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.task import (
     Inference,
@@ -172,7 +172,17 @@ class CompileOptions(Options):
         "Default: no limit.",
         ge=1,
     )
-    max_cost: float | None = option(None, "Maximum cost, in US dollars.", gt=0)
+    max_cost: float | None = option(
+        None,
+        "Maximum cost, in US dollars.",
+        effect=Effect(
+            ways=(),
+            refusals={
+                "--batch": "cannot stop the requests of --batch, which are sent at once; use --max-calls"
+            },
+        ),
+        gt=0,
+    )
     new_systems: bool = option(
         False,
         "Make the intervals of agreement hold for other systems, too. They get wider, and need at least 3 systems.",

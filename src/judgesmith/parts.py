@@ -14,12 +14,12 @@ import logging
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -40,6 +40,9 @@ class Options(BaseModel):
         frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
     )
 
+    ways: ClassVar[tuple[str, ...]] = ()
+    """The ways of running that follow those of its options which declare none: see `Effect`."""
+
     def settings(self) -> dict[str, Any]:
         """Return the options as JSON values."""
         return self.model_dump(mode="json")
@@ -48,8 +51,8 @@ class Options(BaseModel):
     def absent(cls) -> dict[str, Any]:
         """Return what it means that a saved judge lacks an option that was `added`."""
         found = {}
-        for name, field in cls.model_fields.items():
-            extra = field.json_schema_extra
+        for name, declared in cls.model_fields.items():
+            extra = declared.json_schema_extra
             if isinstance(extra, dict) and "absent" in extra:
                 found[name] = extra["absent"]
         return found
@@ -60,22 +63,67 @@ class Options(BaseModel):
         return {name for name, value in absent if getattr(self, name) == value}
 
 
+#: What a run that resumes compares of an option: its value, what it names (a file's rows, a judge), or nothing.
+Resumed = Literal["value", "content", "nothing"]
+#: Every way of running.
+EVERYWHERE = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Where an option of a run over rows has an effect, as its declaration says.
+
+    A way of running is named as users choose it, `--on ray` or `--batch`. An option that is not declared for a way is
+    refused by it, and one without `resumed` has to keep its value.
+    """
+
+    resumed: Resumed | None = None
+    ways: tuple[str, ...] | None = None
+    """The ways that follow the option; None if its class says which."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Why a way refuses it, behind the option in the message."""
+
+    @classmethod
+    def of(cls, field: FieldInfo) -> Effect:
+        """Return the effect that a field declares."""
+        extra = field.json_schema_extra
+        declared = extra.get("effect") if isinstance(extra, dict) else None
+        return declared if isinstance(declared, cls) else cls()
+
+    def refusal(self, way: str, otherwise: Sequence[str] = ()) -> str:
+        """Return why a way refuses the option; "" if it follows it.
+
+        Args:
+            way: The way of running.
+            otherwise: The ways of an option that declares none.
+        """
+        ways = otherwise if self.ways is None else self.ways
+        if way in ways or "*" in ways:
+            return ""
+        return self.refusals.get(way, f"has no effect with {way}; leave it out")
+
+
 def option(
-    default: Any, help: str, *, added: bool = False, before: Any = None, **limits: Any
+    default: Any,
+    help: str,
+    *,
+    added: bool = False,
+    before: Any = None,
+    effect: Effect | None = None,
+    **limits: Any,
 ) -> Any:
     """Return one option of an `Options` model.
 
     added: the option came after judges were saved without it, whose fingerprints must stay, so a judge is saved with it
-    only if it is not the default. before: what those judges did, where that is not the default. limits: pydantic's own
-    (ge, le, max_length, …).
+    only if it is not the default. before: what those judges did, where that is not the default. effect: where it counts
+    in a run over rows. limits: pydantic's own (ge, le, max_length, …).
     """
-    absent = {"absent": default if before is None else before}
-    return Field(
-        default,
-        description=help,
-        json_schema_extra=absent if added else None,
-        **limits,
-    )
+    extra: Any = {}
+    if added:
+        extra["absent"] = default if before is None else before
+    if effect is not None:
+        extra["effect"] = effect
+    return Field(default, description=help, json_schema_extra=extra or None, **limits)
 
 
 @dataclass(frozen=True, slots=True)

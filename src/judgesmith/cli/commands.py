@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from typer.core import TyperCommand
 
 from judgesmith.errors import OptionError
-from judgesmith.parts import Options, read_options
+from judgesmith.parts import EVERYWHERE, Effect, Options, read_options
 from judgesmith.running.settings import Catalogue, ReachOptions, read_yaml
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: What typer raises for a wrong command line; it has no public name of its own.
 UsageError: Any = typer.BadParameter.__base__
+#: An option that names what every way of running reads, and a run that resumes reads again.
+CONTENT = Effect("content", EVERYWHERE)
 #: The heading in `--help` of options that several commands have.
 PANELS = {
     **dict.fromkeys(
@@ -45,19 +47,25 @@ def flag(
     *names: str,
     metavar: str = "",
     hidden: bool = False,
+    effect: Effect | None = None,
     **limits: Any,
 ) -> Any:
     """Return an option of a command.
 
-    names: spellings on the command line; `--field-name` by default. hidden: leave it out of `--help`.
+    names: spellings on the command line; `--field-name` by default. hidden: leave it out of `--help`. effect: where it
+    counts in a run over rows.
     """
     cli = {"names": names, "metavar": metavar or None, "hidden": hidden}
-    return Field(default, description=help, json_schema_extra={"cli": cli}, **limits)  # type: ignore[dict-item]
+    extra: Any = {"cli": cli, "effect": effect}
+    return Field(default, description=help, json_schema_extra=extra, **limits)
 
 
-def argument(default: Any, help: str, metavar: str = "") -> Any:
+def argument(
+    default: Any, help: str, metavar: str = "", effect: Effect | None = None
+) -> Any:
     """Return a positional argument of a command; `...` for one that must be given."""
-    extra: Any = {"cli": {"argument": True, "metavar": metavar or None}}
+    cli = {"argument": True, "metavar": metavar or None}
+    extra: Any = {"cli": cli, "effect": effect}
     return Field(default, description=help, json_schema_extra=extra)
 
 
@@ -176,7 +184,12 @@ class Command(Options):
 class Json(Options):
     """The option `--json`."""
 
-    as_json: bool = flag(False, "Print one JSON object on stdout at the end.", "--json")
+    as_json: bool = flag(
+        False,
+        "Print one JSON object on stdout at the end.",
+        "--json",
+        effect=Effect("nothing", EVERYWHERE),
+    )
 
 
 class Config(Options):
@@ -209,6 +222,7 @@ class Rows(Options):
         "messages, turn, rater, rationale, output_a, output_b, winner, chosen_by, rater_score (one for each rater). "
         "Default: columns with the usual names. Repeatable.",
         metavar="ROLE=NAME",
+        effect=CONTENT,
     )
 
     @field_validator("columns", mode="before")
@@ -283,10 +297,12 @@ class Model(Options):
         None,
         "Language model: a LiteLLM name (openai/…, anthropic/…, ollama_chat/…), local/NAME (`judgesmith list "
         "models`), gguf:PATH or recorded:FILE#COLUMN. Default: the variable JUDGESMITH_LM.",
+        effect=CONTENT,
     )
     api_base: str | None = flag(
         None,
         "URL of an OpenAI-compatible server or of Ollama. Default: the provider's own.",
+        effect=CONTENT,
     )
 
 

@@ -27,7 +27,7 @@ from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.report import Plan
 from judgesmith.optimizers.seen import Seen
 from judgesmith.optimizers.several import SeveralCompiler
-from judgesmith.parts import Options, option, plugin
+from judgesmith.parts import EVERYWHERE, Options, option, plugin
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.capabilities import InfersTask, models_of
 from judgesmith.programs.contract import (
@@ -57,7 +57,14 @@ from judgesmith.running.opening import (
     roles_for,
     rows_file,
 )
-from judgesmith.running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
+from judgesmith.running.settings import (
+    BATCH,
+    Catalogue,
+    JudgeInWords,
+    ModelOptions,
+    Owner,
+    check_way,
+)
 from judgesmith.signatures.values import Criterion
 
 #: Calls of the judge's model under way at a time where they wait for each other to be sent in batches.
@@ -79,6 +86,7 @@ OF_INFERENCE = ("batches", "batch_size", "keep")
 class RunOptions(JudgeInWords, CompileOptions):
     """Settings of compiling, for any method and optimizer."""
 
+    ways = EVERYWHERE
     kind: Kind | None = option(
         None,
         "Kind of labels: score, category, binary (pass or fail) or preference (A, B or tie). none: inferred from the "
@@ -481,15 +489,8 @@ class CompileRun:
         """
         if not self.run.batch:
             return lambda lm, _: nullcontext(lm)
-        if self.run.max_cost is not None:
-            raise OptionError(
-                "--max-cost cannot stop the requests of --batch, which are sent at once; use --max-calls"
-            )
-        for name in ("concurrency", "rpm"):
-            if getattr(self.model, name) is not None:
-                raise OptionError(
-                    f"--{name} is for requests that are sent one by one, not for --batch; leave it out"
-                )
+        check_way(self.run, BATCH)
+        check_way(self.model, BATCH)
         model = plugin("compiling", "batch")
         over: Provided = model(judges, self.lm, self.connection(), self.output).over
         return over

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from judgesmith.errors import BudgetError
-from judgesmith.parts import Options, option
+from judgesmith.parts import EVERYWHERE, Effect, Options, option
+from judgesmith.running.settings import BATCH, RAY
 
 if TYPE_CHECKING:
     from judgesmith.programs.models.lm import LanguageModel
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 #: may be stopped by chance, however often it is looked at.
 ENOUGH = 20
 BY_CHANCE = 0.01
+_SPENT = Effect(
+    "nothing",
+    (RAY,),
+    {
+        BATCH: f"cannot stop the requests of {BATCH}, which are sent at once; use --limit"
+    },
+)
 GO_ON = "what is finished is kept, the same command resumes from there"
 
 
@@ -24,21 +32,28 @@ class Limits(Options):
     """Budget of a run over rows."""
 
     max_calls: int | None = option(
-        None, "Maximum number of model calls in this run. Default: no limit.", ge=1
+        None,
+        "Maximum number of model calls in this run. Default: no limit.",
+        effect=_SPENT,
+        ge=1,
     )
     max_cost: float | None = option(
         None,
         "Maximum cost of this run, in US dollars. Calls in flight still complete. Default: no limit.",
+        effect=_SPENT,
         gt=0,
     )
     max_failed: str | None = option(
         None,
         "Maximum number of rows without a score before the run stops, or a share of its rows (5%). A share is judged "
         "by all rows of the run. Default: no limit.",
+        effect=Effect("nothing", (RAY, BATCH)),
         pattern=r"^ *\d+(\.\d+)? *%? *$",
     )
     dry_run: bool = option(
-        False, "Print the number of calls and the estimated cost, and stop."
+        False,
+        "Print the number of calls and the estimated cost, and stop.",
+        effect=Effect("nothing", EVERYWHERE),
     )
 
     def limits(self) -> Limits:

@@ -12,9 +12,28 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
+from pydantic.fields import FieldInfo
 
 from judgesmith.errors import OptionError
-from judgesmith.parts import Options, from_text, nearest, option, read_options
+from judgesmith.parts import (
+    EVERYWHERE,
+    Effect,
+    Options,
+    Resumed,
+    from_text,
+    nearest,
+    option,
+    read_options,
+)
+
+#: The ways of running that `score` has beside this process, as they are chosen.
+RAY = "--on ray"
+BATCH = "--batch"
+_PACE = Effect(
+    "nothing",
+    (RAY,),
+    {BATCH: f"is for requests that are sent one by one, not for {BATCH}; leave it out"},
+)
 
 
 class JudgeInWords(Options):
@@ -30,25 +49,90 @@ class JudgeInWords(Options):
 class ReachOptions(Options):
     """Address and limits of language models."""
 
-    timeout: float = option(120.0, "Maximum time for one answer, in seconds.", gt=0)
+    timeout: float = option(
+        120.0,
+        "Maximum time for one answer, in seconds.",
+        effect=Effect("nothing", EVERYWHERE),
+        gt=0,
+    )
     concurrency: int | None = option(
-        None, "Maximum number of calls in flight. Default: depends on the model.", ge=1
+        None,
+        "Maximum number of calls in flight. Default: depends on the model.",
+        effect=_PACE,
+        ge=1,
     )
     rpm: float | None = option(
-        None, "Maximum number of calls per minute. Default: no limit.", gt=0
+        None,
+        "Maximum number of calls per minute. Default: no limit.",
+        effect=_PACE,
+        gt=0,
     )
     cache: bool = option(
-        True, "Reuse cached answers. --no-cache queries the model again."
+        True,
+        "Reuse cached answers. --no-cache queries the model again.",
+        effect=Effect("nothing", EVERYWHERE),
     )
 
 
 class ModelOptions(ReachOptions):
     """Address, limits and sampling of the language model."""
 
+    ways = EVERYWHERE
     temperature: float = option(0.0, "Sampling temperature.", ge=0, le=2)
     max_tokens: int | None = option(
         None, "Maximum length of an answer, in tokens. none: set by the method.", ge=1
     )
+
+
+def spelled(options: type[Options], name: str) -> str:
+    """Return an option as it stands on a command line."""
+    extra = options.model_fields[name].json_schema_extra
+    declared: Any = extra.get("cli") if isinstance(extra, dict) else None
+    names = (declared or {}).get("names") or (f"--{name.replace('_', '-')}",)
+    return str(names[-1])
+
+
+def check_way(options: Options, way: str) -> None:
+    """Check that a way of running follows every option that was set.
+
+    Raises:
+        OptionError: For an option that it refuses: one that is not declared for it.
+    """
+    kind = type(options)
+    for name, field in kind.model_fields.items():
+        refusal = Effect.of(field).refusal(way, kind.ways)
+        if refusal and getattr(options, name) != _default(field):
+            raise OptionError(f"{spelled(kind, name)} {refusal}")
+
+
+def compared(
+    options: Options, *resumed: Resumed, defaults: bool = False
+) -> dict[str, Any]:
+    """Return the options that a run which resumes compares, by their spelling, as JSON values.
+
+    Args:
+        options: The options of the run.
+        resumed: What is compared of them; "value" includes options that do not say.
+        defaults: Return those too that have their default.
+    """
+    kind = type(options)
+    values = options.settings()
+    result = {}
+    for name, field in kind.model_fields.items():
+        wanted = (Effect.of(field).resumed or "value") in resumed
+        if wanted and (defaults or getattr(options, name) != _default(field)):
+            result[spelled(kind, name)] = values[name]
+    return result
+
+
+def defaults_of(options: type[Options]) -> dict[str, Any]:
+    """Return the defaults of options by their spelling."""
+    fields = options.model_fields.items()
+    return {spelled(options, name): _default(field) for name, field in fields}
+
+
+def _default(field: FieldInfo) -> Any:
+    return field.get_default(call_default_factory=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from judgesmith.cli.commands import Command, Json, Reach, Rows, argument, flag
+from judgesmith.cli.commands import (
+    CONTENT,
+    Command,
+    Json,
+    Reach,
+    Rows,
+    argument,
+    flag,
+)
 from judgesmith.errors import OptionError
-from judgesmith.parts import plugin
+from judgesmith.parts import EVERYWHERE, Effect, plugin
 from judgesmith.running.limits import Limits
+from judgesmith.running.settings import BATCH, RAY, check_way, compared
 
 if TYPE_CHECKING:
     from judgesmith.scoring.scoring import ScoreSummary
+
+
+#: An option for this process alone, with or without batches; and one for engines alone.
+HERE = Effect("nothing", (BATCH,))
+ENGINES = Effect("nothing", (RAY,))
 
 
 class Score(Command, Rows, Reach, Limits, Json):
@@ -32,27 +46,43 @@ class Score(Command, Rows, Reach, Limits, Json):
     rows: str = argument(
         ...,
         "Rows to score: {formats}. A file or a URL (s3://…, gs://…).",
+        effect=CONTENT,
     )
-    judge: Path = flag(..., "Saved judge (JSON file).")
+    judge: Path = flag(..., "Saved judge (JSON file).", effect=CONTENT)
     output: str | None = flag(
         None,
         "Output file: {outputs}. With --on: a folder of Parquet files. Default: ROWS.scored.jsonl.",
         "-o",
         "--output",
+        effect=Effect("nothing", EVERYWHERE),
     )
     limit: int | None = flag(
-        None, "Number of rows to score, from the first. Default: all.", ge=1
+        None,
+        "Number of rows to score, from the first. Default: all.",
+        effect=Effect("content", (RAY, BATCH)),
+        ge=1,
     )
-    retry_failed: bool = flag(False, "Score only the rows without a score.")
+    retry_failed: bool = flag(
+        False,
+        "Score only the rows without a score.",
+        effect=Effect("nothing", (RAY, BATCH)),
+    )
     any_server: bool = flag(
-        False, "Resume even if the same model is now served from a different address."
+        False,
+        "Resume even if the same model is now served from a different address.",
+        effect=HERE,
     )
-    overwrite: bool = flag(False, "Start over instead of resuming.")
+    overwrite: bool = flag(
+        False,
+        "Start over instead of resuming.",
+        effect=Effect("nothing", (RAY, BATCH)),
+    )
     defer: float | None = flag(
         None,
         'Share of rows (0 to 1) to mark for human review ("defer": true): unscored rows first, then the least '
         "certain. `check` and `report` show the agreement on the rest.",
         metavar="SHARE",
+        effect=HERE,
         ge=0,
         le=1,
     )
@@ -60,28 +90,39 @@ class Score(Command, Rows, Reach, Limits, Json):
         False,
         "Use the batch API of openai/… or anthropic/…: half the price, answers within a day. For judges with one "
         "call per row. OUTPUT.batches.jsonl lists the requests. The same command resumes.",
+        effect=HERE,
     )
     explain: bool = flag(
         False,
         "Ask the model to explain each score (one extra call per row, unless it already did).",
+        effect=Effect(
+            "value", (RAY,), {BATCH: f"and {BATCH} cannot be combined; give only one"}
+        ),
     )
     otel: bool = flag(
         False,
         "Emit each verdict as the OpenTelemetry event gen_ai.evaluation.result. Configure the exporter with "
         "`opentelemetry-instrument`.",
+        effect=HERE,
     )
-    raw: bool = flag(False, "Include the model's raw answers in the output.")
+    raw: bool = flag(
+        False, "Include the model's raw answers in the output.", effect=HERE
+    )
     on: Literal["ray"] | None = flag(
         None,
         "Engine for scoring in several processes or on a cluster (extra `ray`). All processes share rates and "
         "limits. Default: this process.",
+        effect=ENGINES,
     )
     address: str | None = flag(
-        None, "Address of the engine's cluster. Default: processes on this machine."
+        None,
+        "Address of the engine's cluster. Default: processes on this machine.",
+        effect=ENGINES,
     )
     workers: int | None = flag(
         None,
         "Number of scoring processes with --on. Default: 4, or one per core for models in the process.",
+        effect=ENGINES,
         ge=1,
     )
 
@@ -95,6 +136,10 @@ class Score(Command, Rows, Reach, Limits, Json):
             raise OptionError(
                 "--overwrite judges all rows again, --retry-failed those without a score; give only one"
             )
+        if self.on is not None:
+            check_way(self, f"--on {self.on}")
+        if self.batch:
+            check_way(self, BATCH)
         if self.on is not None and not self.dry_run:
             summary: ScoreSummary = plugin("scoring", self.on)(self)
             return self.tell(summary, str(self.output))
@@ -118,12 +163,6 @@ class Score(Command, Rows, Reach, Limits, Json):
 
         if self.defer is not None and target.suffix.lower() != ".jsonl":
             raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
-        if self.batch and (self.max_calls or self.max_cost):
-            raise OptionError(
-                "--max-calls and --max-cost cannot stop the requests of --batch, which are sent at once; use --limit"
-            )
-        if self.batch and self.explain:
-            raise OptionError("--explain and --batch cannot be combined; give only one")
         existing: Existing = "continue"
         if self.overwrite:
             existing = "overwrite"
@@ -183,6 +222,7 @@ class Score(Command, Rows, Reach, Limits, Json):
                     total=total,
                     any_server=self.any_server,
                     name=self.judge.name,
+                    options=compared(self, "value"),
                 )
                 run.emit = plugin("scoring", "otel")(judge) if self.otel else None
                 if self.batch:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from judgesmith.agreement.conformal import deferred
 from judgesmith.datasets.formats import written_as
@@ -131,6 +131,48 @@ Rows = Iterator[
 ]  # a row, or two outputs that are compared (`Compared`)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an answer depends on beside the judge: the model with its address, the texts, and options of the run.
+
+    As text: `SERVER-TEXTS`, and behind it `-NAME:VALUE+NAME:VALUE` where options were set; each is a digest but for the
+    names. Before, `-explained` stood for `--explain`.
+    """
+
+    server: str
+    texts: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        options = "+".join(f"{name}:{value}" for name, value in self.options.items())
+        return "-".join(filter(None, (self.server, self.texts, options)))
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read the text of a row.
+
+        >>> Asked.of("1a2b-3c4d-tag:5e6f").options
+        {'tag': '5e6f'}
+        """
+        server, _, rest = text.partition("-")
+        texts, _, options = rest.partition("-")
+        if options == "explained":
+            return cls(server, texts, {"explain": digest(True)[:8]})
+        named = [option.partition(":") for option in options.split("+") if option]
+        return cls(server, texts, {name: value for name, _, value in named})
+
+    def changed(self, now: Asked) -> str:
+        """Return which option is another now, in words; "" if none is."""
+        for name in dict.fromkeys((*self.options, *now.options)):
+            if self.options.get(name) == now.options.get(name):
+                continue
+            option = f"--{name.replace('_', '-')}"
+            if name not in self.options:
+                return f"without {option}"
+            return f"with another {option}" if name in now.options else f"with {option}"
+        return ""
+
+
 @dataclass(slots=True)
 class Run:
     """One run over some rows: who judges, where the rows go, what was counted. `watch` counts every row."""
@@ -158,6 +200,10 @@ class Run:
     known: Seen = field(default_factory=Seen)
     aspect: str = ""
     columns: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options whose values must stay when the run resumes, by their spelling, without defaults."""
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    """Their values as marks of rows have them."""
 
     def __post_init__(self) -> None:
         self.mark = fingerprint(self.judge)
@@ -165,15 +211,17 @@ class Run:
         self.aspect = self.judge.judges_aspect
         self.told = Trust.of(self.judge, self.name).to_dict()
         self.known = Seen(self.judge.provenance)
+        self.chosen = {
+            name.lstrip("-").replace("-", "_"): digest(value)[:8]
+            for name, value in sorted(self.options.items())
+        }
 
     def asked(self, row: Row | Compared) -> str:
         """What the row's answer depends on beside the judge: the model with its address, then the texts."""
         texts = [
             [r.output, r.source, r.context, r.reference, r.group] for r in _outputs(row)
         ]
-        return f"{self.server}-{digest(texts)}" + (
-            "-explained" if self.judge.explains else ""
-        )
+        return str(Asked(self.server, digest(texts), self.chosen))
 
     def kept(self, old: Mapping[str, Any]) -> None:
         """Count a row that the output has already."""
@@ -539,17 +587,13 @@ def _same(
                 f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, or the "
                 "input was changed. Give another -o, or --overwrite"
             )
-    before, now = (
-        str(asked).split("-")
-        for asked in (old.get("asked") or run.asked(new[0]), run.asked(new[0]))
-    )
-    moved = before[0] != now[0] and not run.any_server
-    if before[2:] != now[2:]:
-        how = "with" if before[2:] else "without"
-        raise OptionError(
-            f"{name} was scored {how} --explain; give another -o, or --overwrite"
-        )
-    if moved or before[1:] != now[1:]:
+    now = Asked.of(run.asked(new[0]))
+    before = Asked.of(str(old["asked"])) if old.get("asked") else now
+    how = before.changed(now)
+    if how:
+        raise OptionError(f"{name} was scored {how}; give another -o, or --overwrite")
+    moved = before.server != now.server and not run.any_server
+    if moved or before.texts != now.texts:
         if moved:
             other = "another model or address (--any-server allows that)"
         else:

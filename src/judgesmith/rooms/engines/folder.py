@@ -23,6 +23,7 @@ from judgesmith.datasets.records import Columns
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.rooms.engines.batches import BatchScorer
 from judgesmith.running.opening import roles_for
+from judgesmith.running.settings import compared, defaults_of
 from judgesmith.running.storage import file_name, place_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ INPUT = "input/rows.parquet"
 PARTS = ("done", "rows", "forgotten", "input")
 #: The mark of the model with its address, in run.json.
 SERVER = "server"
+#: Options whose content the mark of a run has.
+MARKED = ("--rows", "--judge", "--lm", "--api-base")
 #: Rows by which columns are found, and ids in one message.
 HEAD = 1000
 SHOWN = 5
@@ -174,15 +177,18 @@ class Rows:
 def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
     """Check the rows, lay them as Parquet where they are not, and bring the output into the state to resume from."""
     files = _files(command.rows)
+    chosen = compared(command, "value", "content", defaults=True)
+    values = {name: value for name, value in chosen.items() if name not in MARKED}
     mark = {
         "judge": scorer.fingerprint,
         "lm": command.lm,
         SERVER: scorer.server,
-        "--explain": command.explain,
-        "--columns": command.columns,
-        "--limit": command.limit,
+        **values,
         "rows": [[one.path, one.size, one.mtime_ns] for one in files],
     }
+    # An option that came later was not set when an earlier version began the run.
+    defaults = defaults_of(type(command))
+    absent = mark | {name: defaults[name] for name in values}
     begun = output.begun()
     if command.overwrite and begun is not None:
         output.clear()
@@ -197,7 +203,7 @@ def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
             "read. Give --overwrite to begin again, or another -o"
         )
     if begun is not None and (
-        other := [name for name in mark if begun.get(name, mark[name]) != mark[name]]
+        other := [name for name in mark if begun.get(name, absent[name]) != mark[name]]
     ):
         if other[0] == SERVER:
             raise OptionError(

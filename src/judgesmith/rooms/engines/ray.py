@@ -195,16 +195,11 @@ def score(command: Score) -> ScoreSummary:
     """Judge the rows of a command into its output.
 
     Raises:
-        OptionError: If an option has no effect here.
+        OptionError: If no folder is named for the output, or the price of the model is unknown.
         LabelsError: If rows lack an id of their own.
         BudgetError: If a limit is reached.
         MissingExtraError: If Ray is not installed.
     """
-    for name in ("batch", "otel", "defer", "raw", "any_server"):
-        if getattr(command, name):
-            raise OptionError(
-                f"--{name.replace('_', '-')} has no effect with --on ray; leave it out"
-            )
     if command.output is None:
         raise OptionError("--on ray needs a folder for its output: -o FOLDER")
     output = Output(command.output)
