@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain
-from typing import Any, Literal, TypeVar, Unpack, cast
+from typing import Any, Literal, TypeVar, Unpack, assert_never, cast
 
 import dspy
 import numpy as np
@@ -352,10 +352,19 @@ class PairwiseComparer(Evaluator):
             The reading, settled.
         """
         able = await lm.capabilities()
-        if reading == "auto":
-            reading = "probabilities" if able.logprobs else "samples"
-        drawn = samples if reading == "samples" or not able.logprobs else 0
-        self.counted = samples if reading == "drawn" and able.logprobs else 0
+        drawn = 0 if able.logprobs else samples
+        self.counted = 0
+        match reading:
+            case "auto":
+                reading = "probabilities" if able.logprobs else "samples"
+            case "samples":
+                drawn = samples
+            case "drawn":
+                self.counted = samples if able.logprobs else 0
+            case "probabilities":
+                pass
+            case _:
+                assert_never(reading)
         if self.samples != drawn:
             self.samples = drawn
             self.predict.layout = ComparisonLayout(self.form, sampled=drawn > 0)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, assert_never
 
 import numpy as np
 from pydantic import BeforeValidator, Field
@@ -362,9 +362,16 @@ class OpeNLGauge(OneAspect):
         """Settle one reading for all annotators."""
         models = [self._model(m, lm) for m in self._annotators] or [lm]
         able = [await model.capabilities() for model in models]
-        reading: Reading = "said" if self.options.reading == "said" else "expected"
-        if self.options.reading == "auto" and not all(a.logprobs for a in able):
-            reading = "said"  # one way of reading for all, or their mean would mix two kinds of numbers
+        reading = self.options.reading
+        match reading:
+            case "auto":
+                # One way of reading for all, or their mean would mix two kinds of numbers.
+                every = all(one.logprobs for one in able)
+                reading = "expected" if every else "said"
+            case "said" | "expected":
+                pass
+            case _:
+                assert_never(reading)
         self.choose(reading=reading)
 
     def cost(self) -> Cost:

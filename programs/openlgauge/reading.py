@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Literal, assert_never, cast
 
 from judgesmith.programs.answers.objects import lenient_json
 from judgesmith.programs.answers.thoughts import at_its_places
@@ -156,6 +156,7 @@ _FIELD = re.compile(
     [*_]{0,2}[ \t\r]*+(?::[*_]{0,2}|$)""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+_Label = Literal["error", "location", "why", "severity", "overall"]
 _OF_AN_ERROR = ("location", "severity")  # an explanation before them is an error's
 _NOTHING = re.compile(
     r"^[^\w\n]{0,20}no errors?[^\w\n]{0,20}$", re.IGNORECASE | re.MULTILINE
@@ -167,24 +168,24 @@ def _line_fields(body: str) -> _Seen:
     seen = _Seen([], [], "", _NOTHING.search(body) is not None)
     draft: dict[str, str] | None = None
     matches = list(_FIELD.finditer(body))
-    for match, following in zip_longest(matches, matches[1:]):
-        start = match.end()
+    for found, following in zip_longest(matches, matches[1:]):
+        start = found.end()
         end = following.start() if following else len(body)
-        kind = str(match.lastgroup)
-        if kind == "overall":
-            seen.overalls.append((start, end))
-            draft = None
-        elif (
-            kind == "why"
-            and draft is None
-            and (following is None or following.lastgroup not in _OF_AN_ERROR)
-        ):
-            seen.reason = _NOTHING.sub("", body[start:end])
-        else:
-            if draft is None or kind == "error" or kind in draft:
-                draft = {}
-                seen.drafts.append(draft)
-            draft[kind] = body[start:end]
+        alone = following is None or following.lastgroup not in _OF_AN_ERROR
+        kind = cast(_Label, found.lastgroup)
+        match kind:
+            case "overall":
+                seen.overalls.append((start, end))
+                draft = None
+            case "why" if draft is None and alone:
+                seen.reason = _NOTHING.sub("", body[start:end])
+            case "error" | "location" | "why" | "severity":
+                if draft is None or kind == "error" or kind in draft:
+                    draft = {}
+                    seen.drafts.append(draft)
+                draft[kind] = body[start:end]
+            case _:
+                assert_never(kind)
     return seen
 
 

@@ -12,7 +12,7 @@ import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, assert_never
 
 from judgesmith.disarming import disarm
 from judgesmith.errors import CallError
@@ -158,8 +158,16 @@ class GEval(OneAspect):
     async def prepare(self, lm: LanguageModel) -> None:
         """Settle the reading, and have the model write the steps once."""
         able = await lm.capabilities()
-        if self.options.reading == "auto":
-            self.choose(reading="probabilities" if able.logprobs else "samples")
+        drawn = not able.logprobs
+        match self.options.reading:
+            case "auto":
+                self.choose(reading="samples" if drawn else "probabilities")
+            case "samples":
+                drawn = True
+            case "probabilities":
+                pass
+            case _:
+                assert_never(self.options.reading)
         async with self._steps.lock():
             if not self._steps.text and not self._steps.note:
                 try:
@@ -167,7 +175,6 @@ class GEval(OneAspect):
                     self._steps.text = answer.read.values["steps"]
                 except CallError as error:  # the score is still one, without them
                     self._steps.note = f"no evaluation steps: {error}"
-        drawn = self.options.reading == "samples" or not able.logprobs
         layout: StepsScoreLayout = self.scorer.layout
         if (layout.steps, layout.sampled) != (self.steps, drawn):
             self.scorer.layout = StepsScoreLayout(self.steps, sampled=drawn)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import dspy
 
@@ -342,6 +342,7 @@ class ScoreLayout(Layout):
     ) -> None:
         super().__init__()
         self.explain = explain
+        """Whether reasons stand before the scores, after them, or nowhere."""
         self.reading = reading
         self.brief = brief
         self.scale = DIGITS if reading == "expected" else HUNDRED
@@ -350,7 +351,20 @@ class ScoreLayout(Layout):
     @property
     def bare(self) -> bool:
         """Return True if an answer ends without explanations."""
-        return self.explain == "none" or (self.explain == "after" and self.brief)
+        match self.explain:
+            case "none":
+                return True
+            case "after":
+                return self.brief
+            case "before":
+                return False
+            case _:
+                assert_never(self.explain)
+
+    @property
+    def ends_with_reasons(self) -> bool:
+        """Return True if reasons stand last, where a cut answer loses them."""
+        return self.explain == "after" and not self.brief
 
     def digits(self, percent: float) -> str:
         """Return a percent as a whole number on the scale."""
@@ -388,13 +402,18 @@ def _criteria_form(
 ) -> Form:
     """Return the form of scores of several criteria. bare: without the explanations that come after them."""
     why = "one short sentence"
-    if explain == "before":
-        pairs = ((Line(name, why), number(scale)) for name in names)
-        return Form(*chain.from_iterable(pairs))
     scores = [number(scale, f"{name}: Score") for name in names]
-    if explain == "none" or bare:
-        return Form(*scores)
-    return Form(*scores, *(Line(f"Why {name}", why) for name in names))
+    match explain:
+        case "before":
+            pairs = ((Line(name, why), number(scale)) for name in names)
+            return Form(*chain.from_iterable(pairs))
+        case "none":
+            return Form(*scores)
+        case "after":
+            reasons = [] if bare else [Line(f"Why {name}", why) for name in names]
+            return Form(*scores, *reasons)
+        case _:
+            assert_never(explain)
 
 
 class OverallLayout(ScoreLayout):
@@ -414,15 +433,21 @@ class OverallLayout(ScoreLayout):
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         """Return a demonstration's score with its explanation; None if that is needed and missing."""
         why = demo.get("explanation")
-        if self.explain == "none":
-            return self.example(demo)
-        if not why:
-            saved = self.explain == "after" and demo.get("turn") is False
-            return self.example(demo) if saved else None
-        values = [disarm(why), self.digits(demo["score"])]
-        if self.explain == "after":
-            values.reverse()
-        return self.form(inputs).written(*values)
+        match self.explain:
+            case "none":
+                return self.example(demo)
+            case "before":
+                if not why:
+                    return None
+                score = self.digits(demo["score"])
+                return self.form(inputs).written(disarm(why), score)
+            case "after":
+                if why:
+                    score = self.digits(demo["score"])
+                    return self.form(inputs).written(score, disarm(why))
+                return self.example(demo) if demo.get("turn") is False else None
+            case _:
+                assert_never(self.explain)
 
     def example(self, demo: Mapping[str, Any]) -> str:
         """Return the score of an example."""
@@ -460,12 +485,7 @@ class OverallLayout(ScoreLayout):
                         f"only {parsed.mass:.0%} of the probability was on the scale's digits"
                     )
         explanation = parsed.explanation if self.explain != "none" else ""
-        if (
-            explanation
-            and self.explain == "after"
-            and not self.brief
-            and reply.ending != "whole"
-        ):
+        if explanation and self.ends_with_reasons and reply.ending != "whole":
             explanation = ended(explanation)
             notes.append(CUT)
         elif not self.bare and not explanation:
@@ -505,14 +525,17 @@ class CriteriaLayout(ScoreLayout):
         if not digits:
             return None
         explained = all(whys)
-        if self.explain == "before":
-            pairs = zip(whys, digits, strict=True)
-            written = chain.from_iterable(pairs)
-            return self.form(inputs).written(*written) if explained else None
-        # Without explanations it is still a turn where the scores come first anyway.
-        if self.explain == "none" or not explained:
-            return self.form(inputs, bare=True).written(*digits)
-        return self.form(inputs).written(*digits, *whys)
+        match self.explain:
+            case "before":
+                written = chain.from_iterable(zip(whys, digits, strict=True))
+                return self.form(inputs).written(*written) if explained else None
+            case "after" if explained:
+                return self.form(inputs).written(*digits, *whys)
+            case "after" | "none":
+                # Without explanations it is still a turn where the scores come first anyway.
+                return self.form(inputs, bare=True).written(*digits)
+            case _:
+                assert_never(self.explain)
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return the mean of a step's criterion scores."""

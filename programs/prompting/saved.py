@@ -168,25 +168,17 @@ def other_texts(values: Mapping[str, Any], signature: Any) -> dict[str, Any]:
 
 
 def _saved_demo(demo: Any, signature: Any) -> dict[str, Any]:
-    saved: dict[str, Any] = {}
-    for name in SavedDemo.model_fields:
-        value: Any = demo.get(name)
-        if name == "turn":
-            value = None if value is False else True
-        if name == "texts":
-            value = {
-                key: str(text) for key, text in other_texts(demo, signature).items()
-            } or None
-        if value is None or value == "":
-            continue
-        if name == "criteria_scores":
-            # One that could not be read is left out; the prompts leave it out too.
-            value = {
-                k: {"score": round(float(c.score), 6), "explanation": c.explanation}
-                for k, c in value.items()
-                if not math.isnan(c.score)
-            }
-        elif name == "score":
-            value = round(float(value), 6)
-        saved[name] = value
-    return saved
+    values = {name: demo.get(name) for name in SavedDemo.model_fields}
+    texts = other_texts(demo, signature).items()
+    values["texts"] = {key: str(text) for key, text in texts} or None
+    values["turn"] = None if values["turn"] is False else True
+    if values["score"] is not None:
+        values["score"] = round(float(values["score"]), 6)
+    if values["criteria_scores"] is not None:
+        # One that could not be read is left out; the prompts leave it out too.
+        values["criteria_scores"] = {
+            name: {"score": round(float(one.score), 6), "explanation": one.explanation}
+            for name, one in values["criteria_scores"].items()
+            if not math.isnan(one.score)
+        }
+    return {name: value for name, value in values.items() if value not in (None, "")}

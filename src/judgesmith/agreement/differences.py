@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -88,14 +89,19 @@ class OtherSystems:
             ).values
             for rest in (systems != name for name in names)
         ]
-        pooled = measure.level == "pooled"
-        by_row = measure.by_row()
-        rows = Agreement.of(predictions, by_row, apart=apart) if pooled else None
-        return cls(
-            np.reshape(left_out, (len(names), len(predictions))),
-            rows,
-            measure.level == "within",
-        )
+        rows: Agreement | None = None
+        larger = False
+        match measure.level:
+            case "pooled":
+                rows = Agreement.of(predictions, measure.by_row(), apart=apart)
+            case "within":
+                larger = True
+            case "sample" | "system":
+                pass
+            case _:
+                assert_never(measure.level)
+        shape = (len(names), len(predictions))
+        return cls(np.reshape(left_out, shape), rows, larger)
 
 
 # What the user calls -------------------------------------------------------------------------------------------------

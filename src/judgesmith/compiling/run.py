@@ -250,22 +250,19 @@ class Setup:
     def unused(self, name: str) -> str | None:
         """Return why an option of the run has no effect with these parts; None if it has one."""
         method = methods.get(self.method)
-        if name in OF_INFERENCE and not issubclass(method, InfersTask):
-            return f"--method {self.method}: it infers no task"
-        if (
-            name == "refine"
-            and not issubclass(method, InfersTask)
-            and not hasattr(method, "refiners")
-        ):
-            return f"--method {self.method}: there is nothing to refine in it"
-        if name == "refine" and fitted_always(method):
-            return f"--method {self.method}: its weights are all that it learns"
-        if (
-            name == "teacher"
-            and self.optimizer
-            and not optimizers.get(self.optimizer).uses_teacher
-        ):
-            return f"--optimizer {self.optimizer}: {NO_TEACHER}"
+        infers = issubclass(method, InfersTask)
+        match name:
+            case "teacher" if self.optimizer:
+                if not optimizers.get(self.optimizer).uses_teacher:
+                    return f"--optimizer {self.optimizer}: {NO_TEACHER}"
+            case "refine" if not infers and not hasattr(method, "refiners"):
+                return f"--method {self.method}: there is nothing to refine in it"
+            case "refine" if fitted_always(method):
+                return f"--method {self.method}: its weights are all that it learns"
+            case _ if name in OF_INFERENCE and not infers:
+                return f"--method {self.method}: it infers no task"
+            case _:
+                pass
         return None
 
     def resolve(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from judgesmith.trajectories.value import MARK, SPEAKERS, Turn
 
@@ -77,16 +77,19 @@ def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
                 words.append(turn.text)
                 continue
             _end(turns, words)
-            if turn.kind == "call":
-                calls += 1
-                turns.append(replace(turn, number=str(calls) if several else ""))
-                called[key] = turns[-1]
-            elif turn.kind == "result" and key in called:
-                turns.append(
-                    replace(turn, name=called[key].name, number=called[key].number)
-                )
-            else:
-                turns.append(turn)
+            match turn.kind:
+                case "call":
+                    calls += 1
+                    turn = replace(turn, number=str(calls) if several else "")
+                    called[key] = turn
+                case "result":
+                    if call := called.get(key):
+                        turn = replace(turn, name=call.name, number=call.number)
+                case "speech":
+                    pass
+                case _:
+                    assert_never(turn.kind)
+            turns.append(turn)
         _end(turns, words)
         yield speaker, turns or [Turn("speech", speaker, "", _named(message))]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, assert_never
 
 #: Speakers by what logs call them.
 SPEAKERS = {
@@ -155,10 +155,17 @@ class Trajectory:
         answers = dict[int, int]()
         waiting = dict[tuple[str, str], int]()
         for place, turn in enumerate(self.turns):
-            if turn.kind == "call":
-                waiting[turn.name, turn.number] = place
-            elif turn.kind == "result" and (turn.name, turn.number) in waiting:
-                answers[waiting.pop((turn.name, turn.number))] = place
+            match turn.kind:
+                case "call":
+                    waiting[turn.name, turn.number] = place
+                case "result":
+                    call = waiting.pop((turn.name, turn.number), None)
+                    if call is not None:
+                        answers[call] = place
+                case "speech":
+                    pass
+                case _:
+                    assert_never(turn.kind)
         return answers
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,28 @@ from judgesmith.agreement.resampling import (
     Systems,
     mean_drawn,
 )
+from judgesmith.errors import OptionError
 
 MOST_PAIRS = 8_000_000  # about 300 MB
+
+
+def _units(aspect: Aspect, level: Level) -> int:
+    """Return what an accuracy of this level rests on at most: rows, documents or systems.
+
+    Raises:
+        OptionError: If accuracy has no such level.
+    """
+    match level:
+        case "pooled":
+            return len(aspect.y)
+        case "sample":
+            return len(np.unique(aspect.units))
+        case "system":
+            return aspect.systems
+        case "within":
+            raise OptionError("acc_eq is not computed within systems")
+        case _:
+            assert_never(level)
 
 
 def accuracy(
@@ -46,11 +66,7 @@ def accuracy(
     y = aspect.y
     usable = ~np.isnan(x)
     units = aspect.only(usable)
-    every = {
-        "pooled": len(y),
-        "sample": len(np.unique(aspect.units)),
-        "system": aspect.systems,
-    }[level]
+    every = _units(aspect, level)
     cell = Cell(math.nan, 0, every, int((~usable).sum()), len(y), None)
     x = x[usable]
     y = y[usable]

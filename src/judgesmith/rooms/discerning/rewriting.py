@@ -11,8 +11,8 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, assert_never
 
 import dspy
 from rapidfuzz.distance import Indel
@@ -43,6 +43,7 @@ from judgesmith.signatures.writing import BreakGrammar, Rephrase, ReplaceEntitie
 Rewriting = Literal["entities", "grammar", "rephrase"]
 
 TRIES = 3
+OTHER_NUMBERS = "its numbers are others"
 _AMOUNT: Mapping[tuple[str, str], str] = {
     ("entities", "minor"): "exactly one of them",
     ("entities", "major"): "one or more, as many as matter to what the text says",
@@ -136,23 +137,34 @@ def check(kind: Rewriting, before: str, after: str, amount: Degree = "minor") ->
         return f"it is {ratio:.1f} times as long as the text"
     words = _words(before)
     new_words = _words(after)
-    if kind == "rephrase":
-        if _numbers(before) != _numbers(after):
-            return "its numbers are others"
-        distance = Indel.normalized_distance(words, new_words)
-        return "it hardly differs" if distance < 0.1 else ""
     one = Counter(words)
     other = Counter(new_words)
     gone = list((one - other).elements())
     new = list((other - one).elements())
     share = max(len(gone), len(new)) / max(len(words), 1)
-    if share > _MOST[kind, amount]:
-        return f"{share:.0%} of the words were changed, which is another text"
-    if kind == "entities":
-        named = any(map(_is_named, gone))
-        return "" if named and new else "no name, number or term was replaced"
-    if _numbers(before) != _numbers(after):
-        return "its numbers are others"
+    changed = f"{share:.0%} of the words were changed, which is another text"
+    numbers = _numbers(before) == _numbers(after)
+    match kind:
+        case "rephrase":
+            if not numbers:
+                return OTHER_NUMBERS
+            distance = Indel.normalized_distance(words, new_words)
+            return "it hardly differs" if distance < 0.1 else ""
+        case "entities":
+            if share > _MOST[kind, amount]:
+                return changed
+            named = any(_is_named(word) for word in gone)
+            return "" if named and new else "no name, number or term was replaced"
+        case "grammar":
+            if share > _MOST[kind, amount]:
+                return changed
+            return _lost(words, new_words, after) if numbers else OTHER_NUMBERS
+        case _:
+            assert_never(kind)
+
+
+def _lost(words: Sequence[str], new_words: Sequence[str], after: str) -> str:
+    """Return which name a text lost, in words; "" if it has them all."""
     folded = after.casefold()
     for word in words[1:]:
         unchanged = word in new_words or word.casefold() in folded

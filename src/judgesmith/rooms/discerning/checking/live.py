@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import assert_never
 
 import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.errors import OptionError
 from judgesmith.programs.baselines.metrics import PREFIX
-from judgesmith.programs.comparing.comparison import Comparing
+from judgesmith.programs.comparing.comparison import Comparing, Order
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, LanguageModel
 from judgesmith.programs.models.provider import NO_MODEL, RECORDED
@@ -193,13 +194,34 @@ def _variant(
     check: str, own: Judge, item: Item, how: DiscernOptions, more: CheckOptions
 ) -> tuple[Judge, str | None]:
     """Return the judge with other words or another order, or why there is none."""
-    if check == "swapped":
-        if not isinstance(own.method, Comparing):
-            return own, "this judge reads one output at a time, so no order can matter"
-        if own.method.options.order == "both":
-            return own, "this judge asks in both orders already; set its option order"
-        first = own.method.options.order == "output-first"
-        return own.with_(order="other-first" if first else "output-first"), None
+    match check:
+        case "swapped":
+            return _swapped(own)
+        case "reworded":
+            return _reworded(own, item, how, more)
+        case _:
+            raise OptionError(f"{check!r} changes neither words nor order of a judge")
+
+
+def _swapped(own: Judge) -> tuple[Judge, str | None]:
+    if not isinstance(own.method, Comparing):
+        return own, "this judge reads one output at a time, so no order can matter"
+    order: Order = own.method.options.order
+    match order:
+        case "both":
+            why = "this judge asks in both orders already; set its option order"
+            return own, why
+        case "output-first":
+            return own.with_(order="other-first"), None
+        case "other-first":
+            return own.with_(order="output-first"), None
+        case _:
+            assert_never(order)
+
+
+def _reworded(
+    own: Judge, item: Item, how: DiscernOptions, more: CheckOptions
+) -> tuple[Judge, str | None]:
     if more.rubric is None and not is_english(how):
         return own, "the rules reword English; give other words with --rubric FILE"
     words = [] if more.rubric is None else read_criteria_file(more.rubric, "--rubric")
