@@ -35,8 +35,6 @@ class Rates(NamedTuple):
 
 def price(name: str, reply: Reply) -> float | None:
     """Dollars for one call by LiteLLM's price table; 0 for models on this machine; None where the price is unknown."""
-    if provider_of(name).free:
-        return 0.0
     rates = _rates(name)
     if rates is None:
         return None
@@ -109,6 +107,8 @@ def _sold(name: str) -> dict[str, Any] | None:
 
 @cache
 def _rates(name: str) -> Rates | None:
+    if provider_of(name).free:
+        return Rates(0.0, 0.0, 0.0, 0.0)
     entry = _sold(name)
     if entry is None or "input_cost_per_token" not in entry:
         return None
