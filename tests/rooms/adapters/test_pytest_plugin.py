@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import judgesmith as js
+from judgesmith.errors import LabelsError, OptionError
 from judgesmith.rooms.adapters.asserting import Bar
 
 
@@ -40,6 +41,45 @@ def test_bars_are_of_the_mean_or_of_the_lower_end_of_its_interval(
     assert "  row 1: 40: good 40 (It says 40.)" in str(failed.value)
     with pytest.raises(AssertionError, match="min>=50: min 40"):
         js.assert_judged(outputs, judge=judge, at_least="min>=50")
+
+
+def test_a_baseline_is_compared_input_by_input(judge: js.Judge, tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+
+    def rows(*less: int) -> list[dict[str, str]]:
+        scores = [40 + n % 30 - (less[n % len(less)] if less else 0) for n in range(60)]
+        return [
+            {"source": f"text {n}", "output": f"good {score}"}
+            for n, score in enumerate(scores)
+        ]
+
+    kept: dict[str, Any] = {"judge": judge, "baseline": path}
+    with pytest.raises(OptionError, match="write it once with `pytest --write-base"):
+        js.assert_judged(rows(), **kept)
+    js.assert_judged(rows(), write_baseline=True, **kept)
+    same = js.assert_judged(rows(), **kept)["since"]
+    assert (same["difference"], same["p"], same["n"]) == (0, 1, 60)
+    # Changes of 4 and -4 in turn: mean 0, SD 4, error 4 / 60 ** .5 = .52; t(59) at .001 and z at .9: 3.23 + 1.28
+    noise = js.assert_judged(rows(4, -4), **kept)["since"]
+    assert noise["difference"] == 0
+    assert noise["finds"] == pytest.approx(4.52 * 4 / 59**0.5, rel=0.01)
+    with pytest.raises(
+        AssertionError, match=r"worse than the baseline: -3\.000 \["
+    ) as failed:
+        js.assert_judged(rows(7, -1), **kept)
+    assert "a loss of 2." in str(failed.value)
+    js.assert_judged(rows(7, -1), looks=10**9, **kept)  # its share of 5 % is smaller
+    with pytest.raises(LabelsError, match="5 inputs have a score now and in the base"):
+        js.assert_judged(rows()[:5], **kept)
+    other = path.read_text(encoding="utf-8").replace('"judge": "', '"judge": "x')
+    path.write_text(other, encoding="utf-8")
+    with pytest.raises(OptionError, match="was scored by judge x"):
+        js.assert_judged(rows(), **kept)
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(OptionError, match="holds no scores"):
+        js.assert_judged(rows(), **kept)
+    with pytest.raises(OptionError, match="give baseline=FILE"):
+        js.assert_judged(rows(), judge=judge)
 
 
 def test_documents_are_drawn_whole(judge: js.Judge) -> None:

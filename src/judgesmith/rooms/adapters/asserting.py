@@ -8,10 +8,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from judgesmith.agreement.paired import LOOKS
 from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
@@ -70,15 +71,21 @@ def assert_judged(
     outputs: Any,
     *,
     judge: str | Path | Judge,
-    at_least: str | Sequence[str],
+    at_least: str | Sequence[str] = (),
+    baseline: str | Path | None = None,
+    looks: int = LOOKS,
+    write_baseline: bool = False,
     lm: Any = None,
     connection: Connection | None = None,
     max_failed: int = 0,
     seed: int = 0,
     record: Record | None = None,
 ) -> dict[str, Any]:
-    """Assert a bar on a saved judge's scores: `assert_judged(outputs, judge="judge.json", at_least="mean>=3.5")`.
+    """Assert that a saved judge's scores are no worse than before, or above a bar.
 
+    `assert_judged(outputs, judge="judge.json", baseline="scores.json")` compares with the scores of an earlier commit
+    on the same inputs, input by input. In `looks` commits that change nothing it fails with a probability of 5 % at
+    most. A bar, `at_least="mean>=3.5"`, has no such error rate: a mean above it fails by chance, commit after commit.
     Calls are cached on disk: the same outputs cost no second call.
 
     Args:
@@ -88,6 +95,9 @@ def assert_judged(
         at_least: one bar or several. `mean>=3.5` is of the scores on the judge's scale, `passed>=0.9` of the share that
             a judge of pass and fail lets pass, `min>=2` of the lowest score; `mean.low` and `passed.low` are the lower
             end of a 95 % bootstrap interval over documents (rows of one group, or of one source).
+        baseline: file of the scores of an earlier commit, which `pytest --write-baselines` writes.
+        looks: number of commits that share the error of 5 %.
+        write_baseline: write the baseline, and compare with nothing.
         lm: language model in place of the judge's own.
         connection: address and limits of the model.
         max_failed: rows that may have no score; they are in no mean.
@@ -96,18 +106,21 @@ def assert_judged(
 
     Returns:
         {judge, model, rows, failed, calls, cached_calls, note, and value, low, high of each statistic}. note: "" unless
-            the model is another than the judge's agreement was measured with.
+            the model is another than the judge's agreement was measured with. With a baseline also `since`: difference,
+            low, high, p, level, n, and `finds`, the size of a loss that is found in 90 %.
 
     Raises:
-        AssertionError: If a bar is missed, with the reasons and the lowest rows.
-        OptionError: If there are no outputs, or a bar has another form.
-        LabelsError: If the rows cannot be read.
+        AssertionError: If the scores are worse than the baseline's or a bar is missed, with the reasons and the lowest
+            rows.
+        OptionError: If there are no outputs, a bar has another form, or the baseline is not there or of another judge.
+        LabelsError: If the rows cannot be read, or too few inputs are those of the baseline.
         ArtifactError: If the judge cannot be loaded.
         ModelError: If its model cannot be opened.
     """
     __tracebackhide__ = True
     from judgesmith.programs import artifact, loading
     from judgesmith.programs.judge import Judge
+    from judgesmith.rooms.adapters.baselines import Scores
 
     bars = [
         Bar.parse(bar)
@@ -118,11 +131,11 @@ def assert_judged(
     else:
         opened = loading.load(judge, lm=lm, connection=connection)
     items = list(_items(outputs, opened))
-    if not items or not bars:
+    if not items:
+        raise OptionError("outputs: none given; pass texts, rows or a file")
+    if not bars and baseline is None:
         raise OptionError(
-            "outputs: none given; pass texts, rows or a file"
-            if not items
-            else "give at_least=…, such as mean>=3.5"
+            "give baseline=FILE, to compare with an earlier commit, or at_least=…, such as mean>=3.5"
         )
     before = opened.lm.meter.usage
     verdicts = list(opened.score_many(items))
@@ -143,12 +156,24 @@ def assert_judged(
     }
     for name in dict.fromkeys(bar.statistic for bar in bars):
         result[name] = _statistic(name, present, opened.scale, seed)
+    worse = []
+    if baseline is not None:
+        scores = [v.score if v.failure is None else math.nan for v in verdicts]
+        now = Scores.of(result["judge"], result["model"], items, scores)
+        path = Path(baseline)
+        if write_baseline:
+            now.write(path)
+        else:
+            change = now.since(Scores.read(path), items, looks)
+            result["since"] = asdict(change)
+            worse = [f"worse than the baseline: {change}"] if change.worse else []
     _record(result, record)
     reasons = [
         f"{result['failed']} of {len(items)} rows have no score (at most {max_failed} may), the first: {v.failure}"
         for v in [v for v in verdicts if v.failure is not None][:1]
         if result["failed"] > max_failed
     ]
+    reasons += worse
     reasons += [reason for bar in bars for reason in _below(bar, result)]
     if reasons and result["note"]:
         reasons.append(result["note"])
@@ -171,7 +196,7 @@ def assert_agreement(
 ) -> dict[str, Any]:
     """Assert a judge's agreement with people: `assert_agreement("labels.csv", at_least="spearman>=0.4")`.
 
-    The bar is held against the lower end of the interval, as by `judgesmith evaluate --fail-under`. Calls are cached on
+    The bar is held against the lower end of the interval, as by `judgesmith check --fail-under`. Calls are cached on
     disk.
 
     Args:
@@ -180,15 +205,15 @@ def assert_agreement(
         judge: a saved judge, which judges the rows now, or a column of scores; found if not given.
         human: column of human ratings; by default those that the judge was compiled from, else found.
         unseen: leave out the rows that the judge was compiled from, on which agreement says little.
-        more: further arguments of `judgesmith evaluate`.
+        more: further arguments of `judgesmith check`.
         record: called with names and values, as pytest's `record_property`.
 
     Returns:
-        The object that `judgesmith evaluate --json` prints.
+        The object that `judgesmith check --json` prints.
 
     Raises:
         AssertionError: If the bar is missed, with the gate's reasons.
-        JudgesmithError: If `judgesmith evaluate` would fail.
+        JudgesmithError: If `judgesmith check` would fail.
     """
     __tracebackhide__ = True
     import contextlib
@@ -207,7 +232,7 @@ def assert_agreement(
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         words += ["--unseen"] if unseen and "--unseen" not in more else []
-        app(["evaluate", str(rows), "--json", *words, *more], standalone_mode=False)
+        app(["check", str(rows), "--json", *words, *more], standalone_mode=False)
     data: dict[str, Any] = json.loads(output.getvalue())
     _record(data["judges"], record)
     if not data["gate"]["passed"]:

@@ -12,14 +12,25 @@ from typing import Any
 import pytest
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--write-baselines`."""
+    parser.addoption(
+        "--write-baselines",
+        action="store_true",
+        help="Have assert_judged write the scores of its baseline=FILE, instead of comparing with them.",
+    )
+
+
 @pytest.fixture
 def assert_judged(
+    request: pytest.FixtureRequest,
     record_property: Callable[[str, object], None],
 ) -> Callable[..., dict[str, Any]]:
     """Provide `judgesmith.assert_judged`, which records its numbers in JUnit's report."""
     from judgesmith.rooms.adapters.asserting import assert_judged
 
-    return partial(assert_judged, record=record_property)
+    write = bool(request.config.getoption("--write-baselines"))
+    return partial(assert_judged, record=record_property, write_baseline=write)
 
 
 @pytest.fixture

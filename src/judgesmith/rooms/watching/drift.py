@@ -7,6 +7,7 @@ the ranks over rows has a distribution that can be computed exactly, ties and fa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import scipy
 
 from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.paired import level_of_look
 
 Matrix = npt.NDArray[np.float64]
 Alternative = Literal["greater", "two-sided"]
@@ -138,4 +140,4 @@ def threshold(tests: Sequence[Finding], alpha: float, looks: int) -> float:
     In `looks` looks, any test alarms falsely with probability `alpha` at most (Bonferroni: for any dependence of the
     looks, which share their baseline).
     """
-    return alpha / looks / max(1, sum(test.p == test.p for test in tests))
+    return level_of_look(alpha, looks, sum(not math.isnan(test.p) for test in tests))
