@@ -185,7 +185,8 @@ def test_labels_are_parted_three_ways_and_few_are_not(
 
 
 def test_nothing_imports_torch_before_it_is_needed() -> None:
-    code = "import sys, judgesmith.rooms.training.distilling, judgesmith.rooms.training.distilled.judge as _; print('torch' in sys.modules)"
+    modules = "distilling, judgesmith.rooms.training.distilled.judge"
+    code = f"import sys, judgesmith.rooms.training.{modules}; print('torch' in sys.modules)"
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True
