@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo constraints test test-slow test-all test-ray test-train lint docs tutorials bench clean
+.PHONY: demo constraints test test-changed test-slow test-all test-ray test-train lint docs tutorials bench clean
 
 # Every version is pinned by a file that `make constraints` writes, so that a new release of a tool breaks nobody's first
 # minutes. `make test CONSTRAINTS=` takes the newest of everything.
@@ -37,6 +37,11 @@ PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 
 # What to run while working: all but the tests that start processes, wait, train, or read the text of code and pages.
 test: $(BIN)/judgesmith
 	$(PYTEST) -m "not slow and not text"
+
+# The same without the rooms that the changes since a commit cannot reach: `make test-changed SINCE=origin/main`.
+SINCE ?= HEAD
+test-changed: $(BIN)/judgesmith
+	$(PYTEST) -m "not slow and not text" $$($(BIN)/python tests/support/changed.py $(SINCE))
 
 test-slow: $(BIN)/judgesmith
 	$(PYTEST) -m slow
