@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,14 +49,12 @@ class Budget:
 class BudgetShare:
     """Shares a budget out over the passes of a run.
 
-    Held-out rows are paid for first (`heldout`: the calls of each part's, by the compiled judge and by the zero-shot
-    one) and for two answers each, since an unreadable one is asked for again: what a search found must be reportable.
+    Held-out rows are paid for first (the calls of each part's, by the compiled judge and by the zero-shot one) and for
+    two answers each, since an unreadable one is asked for again: what a search found must be reportable.
     What is left goes to the searches in equal parts: one with folds must not eat the next one's.
     """
 
-    def __init__(
-        self, budget: Budget, lm: LanguageModel, plan: Plan, heldout: Sequence[int]
-    ) -> None:
+    def __init__(self, budget: Budget, lm: LanguageModel, plan: Plan) -> None:
         meter = self.meter = lm.meter
         if budget.max_calls is None:
             self.calls = None
@@ -65,10 +62,14 @@ class BudgetShare:
             self.calls = meter.logical + budget.max_calls
         self.cost = None if budget.max_cost is None else meter.cost + budget.max_cost
         self.unit = (plan.cost or 0.0) / max(1, plan.calls)
-        self.heldout = [calls * 2 for calls in heldout]
-        self.fits = len(heldout) + (
-            len(heldout) > 1
-        )  # after folds comes a fit on all rows
+        paid = () if plan.parts.free else plan.parts.splits
+        self.heldout = list[int]()
+        for split in paid:
+            calls = plan.heldout_calls * len(split.heldout) // plan.heldout
+            self.heldout.append(calls * 2)
+        self.fits = len(paid)
+        if len(paid) > 1:  # after folds comes a fit to all rows
+            self.fits += 1
         self._set(0, 1)
 
     def for_fit(self) -> None:

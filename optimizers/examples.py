@@ -24,6 +24,8 @@ from judgesmith.errors import JudgesmithError, LabelsError, LeakError, OptionErr
 from judgesmith.programs import pipeline
 from judgesmith.programs.capabilities import weigh_columns
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.price import listed_context
 from judgesmith.programs.progress import Progress
 from judgesmith.programs.prompting.suspicion import guarded
 from judgesmith.programs.readings.bindings.columns import Column
@@ -34,6 +36,16 @@ from judgesmith.tables import shortened
 Vector = NDArray[np.float64]
 #: Characters of people's reasons that a demonstration shows.
 LONGEST_REASON = 400
+#: Tokens of a prompt beside its rows, and of what a demonstration may say beside its texts.
+BESIDE = 500
+SAID = 60
+#: Share of a model's context that demonstrations are planned for: their lengths are estimated.
+PLANNED = 0.75
+
+
+def scale_of(labels: Labels) -> Scale:
+    """Return the scale of the labels' scores; optimizers take it from nowhere else."""
+    return Scale(*labels.scale)
 
 
 def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example]:
@@ -50,9 +62,9 @@ def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example
     Raises:
         LabelsError: For a row that lacks one of the judge's columns.
     """
-    examples = rated(
-        labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist())
-    )
+    scale = scale_of(labels)
+    percents = [scale.to_percent(score) for score in labels.scores.tolist()]
+    examples = rated(labels.rows, percents)
     for row, example in zip(labels.rows, examples, strict=True):
         if why := " / ".join(row.why(labels.aspect)):
             example["why"] = shortened(why, LONGEST_REASON)
@@ -397,3 +409,24 @@ def clearly(gap: Difference, sure: float) -> bool:
     Its p is two-sided, and NaN where the comparison is undefined, which is no clear win either.
     """
     return bool(gap.value > 0 and gap.p / 2 <= 1 - sure)
+
+
+def row_tokens(rows: Iterable[Any]) -> int:
+    """Return the tokens of a row's texts, about; rows are labels or items."""
+    lengths = list[int]()
+    for row in rows:
+        texts = (row.source, row.output, row.context, row.reference)
+        lengths.append(sum(len(text or "") for text in texts))
+    return int(np.mean(lengths) / 3.5) + 20
+
+
+def room_for(lm: LanguageModel | str | None, rows: Iterable[Any]) -> int | None:
+    """Return the demonstrations that a prompt of a model holds beside a row; None if its context is not known."""
+    if lm is None:
+        return None
+    context = lm.context if isinstance(lm, LanguageModel) else listed_context(lm)
+    if context is None:
+        return None
+    tokens = row_tokens(rows)
+    left = PLANNED * context - BESIDE - tokens
+    return max(1, int(left / (tokens + SAID)))

@@ -8,10 +8,17 @@ from typing import Any
 from judgesmith.datasets.loading import ALL, read_aspects, read_labels
 from judgesmith.datasets.records import Labels, on_one_scale
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.compiling import Compiler, default_optimizer, level_for
+from judgesmith.optimizers.compiling import compile_labels
+from judgesmith.optimizers.options import (
+    CompileOptions,
+    Compiler,
+    default_optimizer,
+    level_for,
+)
 from judgesmith.optimizers.registry import build_optimizer
 from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.optimizers.several import SeveralCompiler
+from judgesmith.parts import read_options
 from judgesmith.programs.capabilities import without_model
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.method import Method
@@ -99,23 +106,38 @@ def compile(
     search = optimizer or default_optimizer(first.method)
     search = build_optimizer(search) if isinstance(search, str) else search
     with watching(progress, "compiling") as watcher:
-        level = {"level": level_for(next(iter(read.values())))}
-        apart: Mapping[str, Labels] = {}
-        if isinstance(options.get("heldout"), Mapping):
-            apart = options.pop("heldout")
+        heldout: Any = None
+        if isinstance(options.get("heldout"), Labels | Mapping):
+            heldout = options.pop("heldout")
+        inference = options.pop("inference", None)
         compiler = Compiler(
-            search=search, teacher=written_by, progress=watcher, **level | options
+            search,
+            _options(options, next(iter(read.values()))),
+            heldout if isinstance(heldout, Labels) else None,
+            written_by,
+            inference,
+            watcher,
         )
         compiled: Judge
         report: Any
         if several is None:
-            compiled, report = compiler.run(first, read[""], model)
+            compiled, report = compile_labels(compiler, first, read[""], model)
         else:
+            apart = heldout if isinstance(heldout, Mapping) else {}
             compiled, report = SeveralCompiler(compiler, judges, read, apart).run(model)
     compiled.report = report
     # DSPy leaves what is frozen out of the state of a program around it.
     compiled._compiled = False
     return compiled
+
+
+def _options(options: dict[str, Any], labels: Labels) -> CompileOptions:
+    """Return the options of compiling by their names, `budget` among them. Raises OptionError."""
+    values: dict[str, Any] = {"level": level_for(labels)} | options
+    budget = values.pop("budget", None)
+    if budget is not None:
+        values |= {"max_calls": budget.max_calls, "max_cost": budget.max_cost}
+    return read_options(CompileOptions, values, "compile")
 
 
 def _judge(judge: Any) -> Judge:

@@ -1,25 +1,381 @@
-"""The calls that compiling would make: those of its stages, which add up, before anything is spent."""
+"""Plan a compile run before anything is spent: how its labels are split, and the calls that its stages would make."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from judgesmith.datasets.records import Labels
+from judgesmith.datasets.splits import (
+    Split,
+    assert_disjoint,
+    group_folds,
+    holdout_split,
+)
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.optimizers.crossing import FEW_LABELS, FOLDS, RUNS
+from judgesmith.optimizers.examples import room_for, row_tokens, scale_of
+from judgesmith.optimizers.options import Compiler
+from judgesmith.optimizers.report import Parts, Plan
 from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.programs.active_critic.task import TaskInference
+from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.capabilities import (
     HasForms,
     InfersTask,
+    answering,
     inquiry_of,
+    passes_of,
     stops_early,
 )
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.refining import fitted_always
+from judgesmith.programs.method import Method
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.price import shared_price
+from judgesmith.programs.models.provider import is_local
+from judgesmith.programs.readings.bindings.opening import offer
+from judgesmith.programs.refining import Refinable, fitted_always
+from judgesmith.signatures.values import Item, Passes
 
+#: The share that is held out of many labels, and the fewest of which one can be, where a budget forbids folds.
+QUARTER = 0.25
+FEWEST_HELD_OUT = 30
+#: Demonstrations that a plan's sizes are compared with.
+FEW_SHOWN = 4
 #: Calls at most to find out what a model can do.
 PROBES = 5
+
+# How labels are split -------------------------------------------------------------------------------------------------
+
+
+def split(
+    compiler: Compiler,
+    labels: Labels,
+    *,
+    free: bool = False,
+    again: bool = False,
+    crossed: bool = True,
+) -> Parts:
+    """Return the single split, or the folds: as many as requested, otherwise if there are too few rows for a split.
+
+    Args:
+        compiler: How the labels are compiled.
+        labels: All labels of the run.
+        free: True if folds cost no call, so that several runs of them are affordable.
+        again: True if folds choose again among the candidates of the fit to all rows, which costs none either.
+        crossed: True if folds may be chosen without a request.
+
+    Raises:
+        OptionError: For more folds than the rows allow.
+    """
+    o = compiler.options
+    labels = labels.regrouped(o.template_share)
+    many = len(labels) > FEW_LABELS
+    if o.cv is not None:
+        _check_folds(compiler, labels, o.cv)
+    elif compiler.heldout is not None:
+        return Parts(((_against_others(labels, compiler.heldout),),))
+    elif o.heldout is not None or (many and (again or not free)) or not crossed:
+        share = o.heldout or QUARTER
+        return Parts(((holdout_split(labels, share=share, seed=o.seed),),))
+    count = RUNS if free and o.cv is None and not many else 1
+    runs = []
+    for run in range(count):
+        seed = o.seed + 1_000_003 * run
+        runs.append(tuple(group_folds(labels, k=o.cv or FOLDS, seed=seed)))
+    return Parts(tuple(runs), crossed=True, free=free, again=again)
+
+
+def _against_others(labels: Labels, heldout: Labels) -> Split:
+    """Return the split into all labels and others that were given to be held out."""
+    if heldout.scale != labels.scale:
+        raise OptionError(
+            f"the labels are on {scale_of(labels)}, those held out on {scale_of(heldout)}; "
+            "read both with the same scale=…"
+        )
+    assert_disjoint(labels, heldout)
+    return Split(labels, heldout)
+
+
+def _check_folds(compiler: Compiler, labels: Labels, folds: int) -> None:
+    groups = len(set(labels.groups))
+    if compiler.heldout is not None:
+        raise OptionError(
+            f"cv={folds} measures on the labels themselves, heldout on others; give one of them (--cv or --heldout)"
+        )
+    if folds < 2:
+        raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
+    if folds > groups:
+        advice = "add rows of other documents"
+        if groups > 1:
+            advice = f"take {groups} folds or fewer"
+        raise OptionError(
+            f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}"
+        )
+
+
+def folds_are_free(
+    compiler: Compiler, judge: Judge, lm: LanguageModel | str | None
+) -> bool:
+    """Return True if the folds need no call beyond those of the fit to all rows.
+
+    That holds if at most weights are fitted and answers and readings are cached. A budget counts every call.
+    """
+    method = judge.method
+    o = compiler.options
+    infers = inquiry_of(method) is not None
+    if compiler.search.searches or infers or stops_early(method):
+        return False
+    calls = method.cost().calls_per_row
+    passes = passes_of(method, Item("An output.")).count
+    if calls == passes == 0:
+        return True
+    unlimited = o.max_calls is None and o.max_cost is None
+    return unlimited and (not isinstance(lm, LanguageModel) or lm.keeps_answers)
+
+
+def folds_choose_again(
+    compiler: Compiler, judge: Judge, lm: LanguageModel | str | None
+) -> bool:
+    """Return True if folds can choose among the candidates that the fit to all rows has scored on every row.
+
+    What is tried must not depend on scores, and nothing else be learnt from the labels that stands in a prompt or
+    takes part in a score: neither a task nor weights. Folds that are asked for (`cv`) search for themselves.
+    """
+    method = judge.method
+    search = compiler.search
+    learns = inquiry_of(method) is not None or bool(dearer(judge, _name_of(lm)))
+    # Weights that it has are forgotten first, and fitted again.
+    fresh = method.with_()
+    if isinstance(fresh, HasForms):
+        fresh.settle()
+    refined = isinstance(fresh, Refinable) and bool(fresh.refiners())
+    fits = fitted_always(method) or (
+        refined and search.searches and compiler.options.refine
+    )
+    others = judge.whole_documents or bool(method.columns())
+    wanted = compiler.options.cv is None and search.chooses_again
+    return wanted and not (learns or fits or others)
+
+
+# What a run takes -----------------------------------------------------------------------------------------------------
+
+
+def plan(
+    compiler: Compiler,
+    judge: Judge,
+    labels: Labels,
+    lm: LanguageModel | str | None,
+    *,
+    teacher: bool = False,
+) -> Plan:
+    """Estimate calls, tokens and cost with a model or its name, and optionally a teacher. No model is called."""
+    return chosen_plan(
+        compiler,
+        labels,
+        lambda parts: plan_of(compiler, parts, judge, labels, lm, teacher=teacher),
+        free=folds_are_free(compiler, judge, lm),
+        again=folds_choose_again(compiler, judge, lm),
+    )
+
+
+def chosen_plan(
+    compiler: Compiler,
+    labels: Labels,
+    plan_of: Callable[[Parts], Plan],
+    *,
+    free: bool,
+    again: bool,
+) -> Plan:
+    """Return the plan by folds of these labels, or by a held-out part where a budget forbids folds.
+
+    Args:
+        compiler: How the labels are compiled.
+        labels: The rows that are split.
+        plan_of: Estimates a split of them.
+        free: As in `split`.
+        again: Whether folds can choose again, where they are not free.
+    """
+    o = compiler.options
+    again = again and not free
+    parts = split(compiler, labels, free=free or again, again=again)
+    crossed = plan_of(parts)
+    if parts.again:
+        searched = plan_of(split(compiler, labels))
+        return _noting(
+            crossed,
+            f"agreement is estimated by folds that choose again among the same candidates, at no further call; "
+            f"--cv {FOLDS} searches again in each fold, with up to {searched.calls:,} calls",
+        )
+    asked_for = o.cv is not None or not parts.crossed
+    if asked_for or parts.free or len(labels) < FEWEST_HELD_OUT:
+        return crossed
+    try:
+        single = plan_of(split(compiler, labels, crossed=False))
+    except LabelsError:  # no such split
+        return crossed
+    too_many = o.max_calls is not None and crossed.calls > o.max_calls
+    too_dear = o.max_cost is not None and (crossed.cost or 0.0) > o.max_cost
+    if too_many or too_dear:
+        return _noting(
+            single,
+            f"agreement is estimated on {single.heldout} held-out rows: folds would take up to "
+            f"{crossed.calls:,} calls",
+        )
+    return _noting(
+        crossed,
+        f"agreement is estimated by folds of all rows; --heldout {QUARTER:g} estimates it on {single.heldout} "
+        f"rows, with up to {single.calls:,} calls",
+    )
+
+
+def _noting(plan: Plan, note: str) -> Plan:
+    return replace(plan, notes=(*plan.notes, note))
+
+
+def plan_of(
+    compiler: Compiler,
+    parts: Parts,
+    judge: Judge,
+    labels: Labels,
+    lm: LanguageModel | str | None,
+    *,
+    teacher: bool,
+) -> Plan:
+    """Estimate a run with this split of the labels."""
+    search = compiler.search
+    inference = compiler.inferring
+    name = _name_of(lm)
+    every = parts.fits(len(labels))
+    sizes = every
+    heldout = parts.heldout
+    free_steps = 0
+    if parts.free:  # only the fit to all rows is paid for
+        sizes = [len(labels)]
+        heldout = 0
+        free_steps = 0 if parts.again else len(parts.splits)
+    stages = Stages(
+        judge,
+        search,
+        inference,
+        sizes,
+        heldout,
+        taught(search, judge, teacher=teacher or compiler.teacher is not None),
+        compiler.options.refine,
+    )
+    dearest, untried = _dearest(compiler, judge, name, stages)
+    chosen = dearest or judge
+    measured = stages.measuring(chosen)
+    # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
+    spent = (
+        stages.inferring()
+        + stages.trials(dearest)
+        + stages.searching(chosen)
+        + measured
+        + stages.writing(labels)
+        + Spending(steps=free_steps)
+    )
+    learnt = max(sizes)
+    room = room_for(lm, labels.rows)
+    row = row_tokens(labels.rows)
+    batch = inference.batch_size
+    prompt, completion = spent.tokens(row, search.shown(learnt, room), batch)
+    notes = [] if untried is None else [untried]
+    sizes_tried = search.remarks(learnt, room)
+    if sizes_tried:
+        fewer, _ = spent.tokens(row, FEW_SHOWN, batch)
+        notes += [
+            *sizes_tried,
+            f"that takes about {prompt:,} tokens of prompts; {FEW_SHOWN} demonstrations in each take {fewer:,}",
+        ]
+    own = chosen.method.cost().calls_per_row
+    searched = search.calls_per_row(chosen)
+    return Plan(
+        rows=len(labels),
+        train=sum(every),
+        heldout=parts.heldout,
+        folds=parts.folds,
+        runs=len(parts.runs),
+        calls=spent.calls + PROBES if spent.calls else 0,
+        heldout_calls=measured.calls,
+        row_calls=max(own, searched),
+        steps=spent.steps,
+        passes=spent.passes,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cost=_price(judge, name, Reply("", None, prompt, completion)),
+        objective=compiler.objective(labels),
+        parts=parts,
+        notes=(*notes, *_cautions(compiler, judge.method, labels, name)),
+        dearer=untried,
+    )
+
+
+def _name_of(lm: LanguageModel | str | None) -> str | None:
+    return lm.name if isinstance(lm, LanguageModel) else lm
+
+
+def _dearest(
+    compiler: Compiler, judge: Judge, model: str | None, stages: Stages
+) -> tuple[Judge | None, str | None]:
+    """Return the judge with the options that take more calls a row, None for none, and why it is not tried."""
+    more = dearer(judge, model)
+    if not more:
+        return None, None
+    dearest = judge.with_(**more)
+    least = stages.least(dearest)
+    most = compiler.options.max_calls
+    if most is not None and least > most:
+        why = (
+            f"{option_words(more)} is not tried: that takes a budget of {least:,} calls"
+        )
+        return None, why
+    return dearest, None
+
+
+def dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
+    """Return options to try at more calls a row; none for a model inside this process, which is slow."""
+    method = judge.method
+    if isinstance(method, HasForms) and not is_local(model or ""):
+        return method.dearer()
+    return {}
+
+
+def option_words(values: Mapping[str, Any]) -> str:
+    """Return options with their values, as messages name them."""
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _price(judge: Judge, model: str | None, reply: Reply) -> float | None:
+    """Return what the answers of a run cost; None where it is not known, or no model is named."""
+    payers = () if model is None else answering(judge.method, model)
+    return shared_price(payers, reply)
+
+
+def _cautions(
+    compiler: Compiler, method: Method, labels: Labels, model: str | None
+) -> Iterator[str]:
+    """Yield what a plan does not count in calls."""
+    if compiler.search.evaluations() > 1:
+        why = method.no_bootstrap()
+        if why is not None:
+            yield f"no bootstrapped demonstrations: {why}"
+    rows = [*labels.rows, *(compiler.heldout.rows if compiler.heldout else ())]
+    read = sum((passes_of(method, Item.of(row)) for row in rows), Passes())
+    if read.count:
+        yield (
+            f"texts that are read beside the calls: {len(rows):,} rows in {read.count:,} passes of about "
+            f"{read.tokens:,} tokens together; what was read is kept on disk"
+        )
+        return
+    reading = None if model is None else offer(model)
+    if reading is not None:
+        yield reading
+
+
+# The calls of each stage ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,26 @@ from judgesmith.datasets.records import TOGETHER, Labels, merge_groups
 from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import MIN_SIDE, Split, assert_disjoint
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.optimizers.compiling import Compiler, Found
+from judgesmith.optimizers.compiling import Found, find, refuse, written_up
 from judgesmith.optimizers.examples import (
     Scored,
     Vector,
     examples_of,
     in_words,
+    scale_of,
     teachable,
 )
-from judgesmith.optimizers.findings import Measured, origin_of
+from judgesmith.optimizers.findings import origin_of
 from judgesmith.optimizers.fitting.weights import FEWEST_GROUPS, FEWEST_ROWS, Training
+from judgesmith.optimizers.learning import Job, decide
+from judgesmith.optimizers.measuring import Measured
+from judgesmith.optimizers.options import Compiler
+from judgesmith.optimizers.planning import (
+    chosen_plan,
+    folds_are_free,
+    folds_choose_again,
+    plan_of,
+)
 from judgesmith.optimizers.report import (
     AspectsReport,
     CompileReport,
@@ -39,6 +49,7 @@ from judgesmith.optimizers.report import (
     notes_by_aspect,
 )
 from judgesmith.parts import nearest
+from judgesmith.programs.active_critic.task import Inference
 from judgesmith.programs.contract import RATINGS
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
@@ -54,7 +65,7 @@ from judgesmith.programs.several.judge import (
     percents_table,
 )
 from judgesmith.programs.sharing import shared
-from judgesmith.signatures.values import Scale, Verdict
+from judgesmith.signatures.values import Verdict
 
 #: What tells a row from every other, whichever aspect's labels it is read from.
 Key = tuple[str, str, str]
@@ -113,7 +124,7 @@ def union(labels: Mapping[str, Labels]) -> Labels:
     scores: dict[Key, dict[str, float]] = {}
     rows: dict[Key, Row] = {}
     for name, of_aspect in labels.items():
-        scale = Scale(*of_aspect.scale)
+        scale = scale_of(of_aspect)
         for row, score in zip(of_aspect.rows, of_aspect.scores.tolist(), strict=True):
             rows.setdefault(key_of(row), row)
             scores.setdefault(key_of(row), {})[name] = round(scale.to_percent(score), 1)
@@ -219,14 +230,12 @@ class SeveralCompiler:
         """Return calls, tokens and cost of all aspects together; `Plan.aspects` has those of each."""
         if self.heldout:
             return self._plan_of(None, lm, teacher=teacher)
-        free = all(
-            self.compiler.folds_are_free(judge, lm) for judge in self.judges.values()
-        )
-        again = all(
-            self.compiler.folds_choose_again(judge, lm)
-            for judge in self.judges.values()
-        )
-        return self.compiler.chosen_plan(
+        compiler = self.compiler
+        judges = self.judges.values()
+        free = all(folds_are_free(compiler, judge, lm) for judge in judges)
+        again = all(folds_choose_again(compiler, judge, lm) for judge in judges)
+        return chosen_plan(
+            compiler,
             self.rows,
             lambda parts: self._plan_of(parts, lm, teacher=teacher),
             free=free,
@@ -240,8 +249,8 @@ class SeveralCompiler:
         plans = {}
         for name, judge in self.judges.items():
             own = self._restricted(name, parts)
-            plans[name] = self.compiler.plan_of(
-                own, judge, self.labels[name], lm, teacher=teacher
+            plans[name] = plan_of(
+                self.compiler, own, judge, self.labels[name], lm, teacher=teacher
             )
         shown = parts or Parts(((Split(self.rows, union(self.heldout)),),))
         return _sum_of(plans, shown, len(self.rows))
@@ -278,22 +287,23 @@ class SeveralCompiler:
         """Return the judge of all aspects, and how far each agrees with people."""
         plan = plan or self.plan(lm)
         found = dict[str, Found]()
+        inferred = dict[str, Inference]()
         spent = 0
         for name, judge in self.judges.items():
-            self._of(name).refuse(judge, self.labels[name], lm)
+            refuse(self._of(name), judge, self.labels[name], lm)
         with shared():
             for name, judge in self.judges.items():
-                compiler = self._of(name, plan, spent)
-                own = plan.aspects[name]
+                own = self._of(name, plan, spent)
+                job = Job(own, judge, lm, plan.aspects[name], inferred=inferred)
                 with self._named(name):
-                    found[name] = compiler.find(judge, self.labels[name], lm, own)
+                    found[name] = find(job, self.labels[name])
                 spent += found[name].cost["calls"]
             heads = self._correct(found)
         parts = dict[str, Part]()
         reports = dict[str, CompileReport]()
         provenances = dict[str, Mapping[str, Any]]()
         for name, one in found.items():
-            compiled, reports[name] = self.compiler.written_up(one)
+            compiled, reports[name] = written_up(one)
             parts[name] = Part(compiled.method, compiled.outcome, heads.get(name))
             provenances[name] = compiled.provenance
         several = SeveralAspects.of_parts(parts)
@@ -318,9 +328,7 @@ class SeveralCompiler:
                     "max_cost": o.max_cost and o.max_cost * whole,
                 }
             )
-        compiler = replace(self.compiler, options=o, heldout=self.heldout.get(name))
-        compiler.inferred = self.compiler.inferred
-        return compiler
+        return replace(self.compiler, options=o, heldout=self.heldout.get(name))
 
     @contextmanager
     def _named(self, name: str) -> Iterator[None]:
@@ -442,7 +450,7 @@ class SeveralCompiler:
         changed = f"{name} is corrected by the scores of the other aspects: {compared}"
         refinement = Refinement(BESIDE, percents, details, changed=changed)
         fitted = _refined(fitted, refinement)
-        self.compiler.decide(fitted, train)
+        decide(fitted, train, self.compiler.options)
         return fitted, fit.head
 
     # -- what a file says of it

@@ -31,8 +31,10 @@ from judgesmith.experiments.studies.config import (
     StudyRequest,
     changes,
 )
-from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import agreement, examples_of, score_rows
+from judgesmith.optimizers.learning import Job, fit
+from judgesmith.optimizers.options import Compiler
+from judgesmith.optimizers.planning import plan as planned
 from judgesmith.optimizers.report import Fitted, Plan
 from judgesmith.optimizers.search.base import brief
 from judgesmith.programs.atomic import write_whole
@@ -244,7 +246,8 @@ class Study:
         """Return an upper bound of a cell's calls, repeats of unreadable answers left aside. No model is called."""
         judge, compiler, train = self.compiler(cell)
         teacher = bool(self.compile_run(cell).run.teacher)
-        plan = compiler.plan(judge, train, cell.model or None, teacher=teacher)
+        lm = cell.model or None
+        plan = planned(compiler, judge, train, lm, teacher=teacher)
         fitting = plan.calls - plan.heldout_calls
         if self.config.max_calls is not None:
             fitting = min(fitting, self.config.max_calls)
@@ -460,7 +463,8 @@ def run_cell(
     sent = meter.usage.calls
     meter.max_calls = None if limit is None else meter.logical + limit
     try:
-        fitted = compiler.fit(judge, train, lm)
+        plan = planned(compiler, judge, train, lm)
+        fitted = fit(Job(compiler, judge, lm, plan), train)
     except BudgetError:
         raise BudgetError(
             f"the budget of {limit:,} calls was used up before there was a judge"

@@ -19,7 +19,7 @@ from judgesmith.agreement.decisions import (
 )
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.examples import Vector
+from judgesmith.optimizers.examples import Vector, scale_of
 from judgesmith.optimizers.fitting.folds import folds
 from judgesmith.programs.outcome import (
     BradleyTerry,
@@ -58,7 +58,7 @@ def fit_decision(percents: ArrayLike, labels: Labels) -> Decision | None:
     """
     if not labels.levels:
         return None
-    scale = Scale(*labels.scale)
+    scale = scale_of(labels)
     levels = [scale.to_percent(level) for level in labels.levels]
     midway = [(low + high) / 2 for low, high in itertools.pairwise(levels)]
     x = np.asarray(percents, float)

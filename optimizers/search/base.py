@@ -36,11 +36,11 @@ from judgesmith.optimizers.examples import (
     humans,
     item_of,
     refuse_overlap,
+    room_for,
     rows_of,
     score_rows,
 )
 from judgesmith.optimizers.fitting.folds import folds
-from judgesmith.optimizers.room import room_for
 from judgesmith.optimizers.search.racing import CHANCE, Rows, blocks, chance
 from judgesmith.optimizers.search.selection import Contest
 from judgesmith.parts import Options, option, read_options

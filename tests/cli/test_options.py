@@ -16,7 +16,7 @@ from judgesmith.compiling.run import CompileRun, RunOptions, Setup
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.options import EvaluateOptions
 from judgesmith.experiments.studies.config import StudyOptions
-from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.options import Compiler
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import Options
 from judgesmith.programs.registry import methods
@@ -278,7 +278,7 @@ def test_a_teacher_that_would_do_nothing_is_refused(
         with pytest.raises(
             OptionError, match=f"teacher does nothing with optimizer {optimizer}"
         ):
-            Compiler(search=build_optimizer(optimizer), teacher=cast(Any, model))
+            Compiler(build_optimizer(optimizer), teacher=cast(Any, model))
     assert cli(*given).code == 0
 
 

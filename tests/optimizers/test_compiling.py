@@ -14,8 +14,10 @@ import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, LabelsError, LeakError, OptionError
 from judgesmith.optimizers.budget import Budget
-from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.options import CompileOptions, Compiler
+from judgesmith.optimizers.planning import plan as planned
 from judgesmith.optimizers.report import CompileReport
+from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.programs.artifact import dumps
 
 SHARE = 0.25
@@ -114,7 +116,8 @@ def test_reasons_are_learnt_from_and_none_stands_where_its_row_is_judged(
         else judging(ask)
     )
     judge, report = compiled(replace(labels, rows=tuple(rows)), candidates=3)
-    held, own = set(held_out(report)), re.compile(r"It says (r\d{3})\.")
+    held = set(held_out(report))
+    own = re.compile(r"It says (r\d{3})\.")
     assert not held & {mark for ask in server.asks for mark in own.findall(ask.text)}
     assert not [ask for ask in server.judged if ask.mark in own.findall(ask.text)]
     turns = [
@@ -137,7 +140,8 @@ def test_reasons_are_learnt_from_and_none_stands_where_its_row_is_judged(
 def test_labels_to_hold_out_are_checked_before_a_call(
     server: Any, compiled: Compiled, labels: Labels
 ) -> None:
-    train, other = labels.subset(range(32)), labels.subset(range(32, 48))
+    train = labels.subset(range(32))
+    other = labels.subset(range(32, 48))
     _, report = compiled(train, heldout=other)
     assert held_out(report) == [row.id for row in other.rows]
     assert (report.train_rows, report.heldout_rows) == (32, 16)
@@ -195,8 +199,11 @@ def test_a_cross_validated_row_is_judged_by_a_judge_that_did_not_see_it(
     server.answer = telling(fake)
     # With the description in every prompt: without it a row that was seen could not be told.
     student = js.Judge(js.ActiveCritic("coarse", explain="before", use_criteria=False))
-    search, rows = js.CorrelationRandomSearch(candidates=1), len(labels)
-    plan = Compiler(search=search, **options).plan(student, labels, "openai/fake")
+    search = js.CorrelationRandomSearch(candidates=1)
+    rows = len(labels)
+    plan = planned(
+        Compiler(search, CompileOptions(**options)), student, labels, "openai/fake"
+    )
     assert (plan.rows, plan.folds, plan.heldout, plan.train) == (
         rows,
         folds,
@@ -228,7 +235,8 @@ def test_a_cross_validated_row_is_judged_by_a_judge_that_did_not_see_it(
 def test_folds_that_cannot_be_are_refused_before_a_call(
     server: Any, compiled: Compiled, labels: Labels
 ) -> None:
-    train, other = labels.subset(range(32)), labels.subset(range(32, 48))
+    train = labels.subset(range(32))
+    other = labels.subset(range(32, 48))
     with pytest.raises(OptionError, match=r"give one of them \(--cv or --heldout\)"):
         compiled(train, heldout=other, cv=4)
     with pytest.raises(
@@ -245,7 +253,12 @@ def test_folds_that_cannot_be_are_refused_before_a_call(
         compiled(labels.subset(range(4)), cv=2)
     assert server.asks == []
     assert (
-        Compiler(cv=12).plan(js.Judge(js.ActiveCritic("vanilla")), labels, None).folds
+        planned(
+            Compiler(options=CompileOptions(cv=12)),
+            js.Judge(js.ActiveCritic("vanilla")),
+            labels,
+            None,
+        ).folds
         == 12
     )
 
@@ -332,9 +345,9 @@ def test_the_fine_variant_is_kept_where_it_is_clearly_better(
     judge = js.Judge(
         js.ActiveCritic(explain="before", reading="said", task="Judge.", criteria=TWO)
     )
-    plan = Compiler(
-        search=js.CorrelationRandomSearch(candidates=0), heldout=SHARE
-    ).plan(judge, labels, "openai/fake")
+    search = js.CorrelationRandomSearch(candidates=0)
+    compiler = Compiler(search, CompileOptions(heldout=SHARE))
+    plan = planned(compiler, judge, labels, "openai/fake")
     made, report = compiled(labels, judge, candidates=0)
     assert (made.method.saved_options()["variant"], report.heldout.q) == (
         right.replace("both", "coarse"),
@@ -348,17 +361,12 @@ def test_the_fine_variant_is_kept_where_it_is_clearly_better(
     assert note + outcome in made.provenance["notes"]
     assert made.provenance["cost"]["calls"] <= plan.calls
     # Embedded models try nothing dearer.
-    coarse = (
-        Compiler(search=None)
-        .plan(js.Judge(js.ActiveCritic("coarse")), labels, None)
-        .calls
+    compiler = Compiler(NoSearch())
+    coarse = planned(compiler, js.Judge(js.ActiveCritic("coarse")), labels, None)
+    embedded = planned(
+        compiler, js.Judge(js.ActiveCritic()), labels, "local/qwen2.5-0.5b"
     )
-    assert (
-        Compiler(search=None)
-        .plan(js.Judge(js.ActiveCritic()), labels, "local/qwen2.5-0.5b")
-        .calls
-        == coarse
-    )
+    assert embedded.calls == coarse.calls
 
 
 def test_a_budget_without_room_for_the_fine_variant_keeps_coarse_and_says_so(
@@ -371,7 +379,8 @@ def test_a_budget_without_room_for_the_fine_variant_keeps_coarse_and_says_so(
     least = 5 + 36 * (1 + 2 + 2) + 12 * 2 * 2 * 2
     for calls in (least - 1, least):
         server.forget()
-        plan = Compiler(max_calls=calls).plan(judge, labels, "openai/fake")
+        compiler = Compiler(options=CompileOptions(max_calls=calls))
+        plan = planned(compiler, judge, labels, "openai/fake")
         made, report = compiled(labels, judge, max_calls=calls)
         notes = [note for note in report.notes if "variant fine" in note]
         assert [note in plan.notes for note in notes] == [calls < least]
@@ -392,7 +401,7 @@ def test_nothing_beside_method_and_search_where_nothing_is_to_be_refined(
 ) -> None:
     fitted: list[object] = []
     monkeypatch.setattr(
-        "judgesmith.optimizers.compiling.refine",
+        "judgesmith.optimizers.learning.refine",
         lambda *given: fitted.append(given) or [],
     )
     judge = js.Judge(js.ActiveCritic("coarse", explain="before", reading="said"))
@@ -402,7 +411,12 @@ def test_nothing_beside_method_and_search_where_nothing_is_to_be_refined(
         [True, False] if refined else []
     )
     plans = [
-        Compiler(refine=one, heldout=SHARE).plan(judge, labels, None).calls
+        planned(
+            Compiler(options=CompileOptions(refine=one, heldout=SHARE)),
+            judge,
+            labels,
+            None,
+        ).calls
         for one in (True, False)
     ]
     assert (
@@ -462,9 +476,8 @@ def test_held_out_rows_of_a_variant_that_asks_twice_are_paid_for(
         )
     )
     search = js.OptunaSearch(trials=40, startup=8, max_demos=2, variants=["fine"])
-    assert Compiler(search=search, heldout=SHARE).plan(
-        judge, labels, None
-    ).heldout_calls == 12 * (1 + 2)
+    compiler = Compiler(search, CompileOptions(heldout=SHARE))
+    assert planned(compiler, judge, labels, None).heldout_calls == 12 * (1 + 2)
     made, report = compiled(
         labels, judge, optimizer=search, budget=Budget(max_calls=560)
     )
@@ -507,7 +520,7 @@ def test_folds_give_way_to_a_budget_and_the_plan_says_what_they_cost(
     judge = js.Judge(js.ActiveCritic("coarse", explain="before"))
     search = js.CorrelationRandomSearch(candidates=2)
     held, folds = (
-        Compiler(search=search, heldout=share).plan(judge, labels, None)
+        planned(Compiler(search, CompileOptions(heldout=share)), judge, labels, None)
         for share in (SHARE, None)
     )
     assert (held.folds, folds.folds, folds.runs) == (
@@ -523,17 +536,11 @@ def test_folds_give_way_to_a_budget_and_the_plan_says_what_they_cost(
     assert not any("folds" in note for note in held.notes)
     _, report = compiled(labels, judge, heldout=None, max_calls=folds.calls - 1)
     assert (report.folds, report.heldout_rows, report.stopped) == (0, 12, None)
-    assert (
-        Compiler(search=search, max_calls=folds.calls).plan(judge, labels, None).folds
-        == 4
-    )
+    enough = Compiler(search, CompileOptions(max_calls=folds.calls))
+    assert planned(enough, judge, labels, None).folds == 4
     note = f"agreement is estimated on 12 held-out rows: folds would take up to {folds.calls:,} calls"
-    assert (
-        note
-        in Compiler(search=search, max_calls=folds.calls - 1)
-        .plan(judge, labels, None)
-        .notes
-    )
+    too_few = Compiler(search, CompileOptions(max_calls=folds.calls - 1))
+    assert note in planned(too_few, judge, labels, None).notes
 
 
 @pytest.mark.parametrize("calls", [1, 110])
@@ -593,12 +600,11 @@ def test_the_plan_is_an_upper_bound(
     compiled: Compiled,
     labels: Labels,
 ) -> None:
-    search = (
-        None
-        if "optimizer" in options
-        else js.CorrelationRandomSearch(candidates=options.get("candidates", 2))
-    )
-    plan = Compiler(search=search, heldout=share).plan(judge, labels, "openai/fake")
+    search: Any = NoSearch()
+    if "optimizer" not in options:
+        search = js.CorrelationRandomSearch(candidates=options.get("candidates", 2))
+    compiler = Compiler(search, CompileOptions(heldout=share))
+    plan = planned(compiler, judge, labels, "openai/fake")
     assert server.asks == []
     made, _ = compiled(labels, judge, heldout=share, **options)
     assert made.provenance["cost"]["calls"] <= plan.calls

@@ -19,8 +19,9 @@ from judgesmith.agreement.objectives import Q, Rows
 from judgesmith.agreement.raters import gave_most
 from judgesmith.cli.main import app
 from judgesmith.optimizers.examples import examples_of
-from judgesmith.optimizers.findings import Findings, lead
 from judgesmith.optimizers.levels import Levels, levels_of, system_means
+from judgesmith.optimizers.measuring import lead
+from judgesmith.optimizers.notes import on_folds
 from judgesmith.optimizers.report import tested as shown
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.testing.scripted import scripted_models
@@ -99,7 +100,8 @@ def test_a_pair_of_rows_is_no_level() -> None:
     from judgesmith.agreement.objectives import Q
 
     rows = examples_of(of_systems(3))
-    apart, pairs = rows[::3], rows[1::3]
+    apart = rows[::3]
+    pairs = rows[1::3]
     assert levels_of(Q(), [*apart, *pairs[:5]]) == ["within", "sample"]
     assert levels_of(Q(), [*apart, *pairs[:4]]) == ["within"]
     assert levels_of(Q(), [*apart, *pairs[:1]]) == ["within"]
@@ -160,17 +162,20 @@ def test_folds_that_chose_otherwise_than_the_saved_judge_are_named() -> None:
     def fit(way: str) -> Any:
         return SimpleNamespace(fitted=SimpleNamespace(way=way))
 
-    found = SimpleNamespace(
+    found: Any = SimpleNamespace(
         folds=4,
+        runs=[None],
+        again=False,
+        labels=SimpleNamespace(count="40 labels"),
         final=SimpleNamespace(way="a mixture (readings)"),
         parts=[fit("one score alone")] * 4,
     )
-    (note,) = Findings._chosen_otherwise(found)  # type: ignore[arg-type]
+    _, note = on_folds(found)
     assert note.startswith(
         "4 of 4 folds chose one score alone, the saved judge is a mixture (readings)"
     )
     found.parts = [fit("a mixture (readings)")] * 4
-    assert not list(Findings._chosen_otherwise(found))  # type: ignore[arg-type]
+    assert len(list(on_folds(found))) == 1
 
 
 def test_a_difference_that_is_always_the_same_has_no_interval() -> None:

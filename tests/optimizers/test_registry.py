@@ -1,12 +1,13 @@
 """Every registered optimizer: what it declares is what it takes, says and keeps."""
 
 import random
+from typing import Any
 
 import pytest
 
 import judgesmith as js
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.compiling import CompileOptions, Compiler
+from judgesmith.optimizers.options import CompileOptions
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import describe
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -29,20 +30,23 @@ def test_with_the_same_candidates_the_rows_are_scored_equally_often() -> None:
 
 def test_options_of_compiling_have_help_and_are_checked() -> None:
     assert all(told.help for told in describe(CompileOptions))
-    assert Compiler(cv=3, heldout=0.4).options == CompileOptions(cv=3, heldout=0.4)
+    labels = make_labels(4, 2, float)
+    given: dict[str, Any] = {"judge": "direct", "labels": labels, "lm": "none"}
     with pytest.raises(OptionError, match=r"no option 'folds'"):
-        Compiler(folds=3)
+        js.compile(**given, folds=3)
     with pytest.raises(OptionError, match="heldout"):
-        Compiler(heldout=1.5)
+        js.compile(**given, heldout=1.5)
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_compiling_leaves_the_optimizer_as_it_is(name: str) -> None:
     draw = random.Random(1)
-    labels, model = make_labels(10, 4, lambda n: draw.randint(0, 100)), FakeModel()
+    labels = make_labels(10, 4, lambda n: draw.randint(0, 100))
+    model = FakeModel()
     few = {"candidates": 2} if "candidates" in PARTS[name].Options.model_fields else {}
     search = PARTS[name](seed=5, level="sample", **few)
-    before, settings = dict(vars(search)), search.settings()
+    before = dict(vars(search))
+    settings = search.settings()
     made = []
     for _ in range(2):
         student = ActiveCritic("vanilla", explain="before", reading="said")

@@ -159,7 +159,7 @@ def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
 
     The objective, which the table shows, is left out.
     """
-    from judgesmith.optimizers.findings import MEASURED
+    from judgesmith.optimizers.measuring import MEASURED
 
     lines = [
         f"{name} {number(of['value'])} [{number(of['low'])}, {number(of['high'])}]"

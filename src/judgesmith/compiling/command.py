@@ -23,7 +23,7 @@ from judgesmith.errors import OptionError
 if TYPE_CHECKING:
     from judgesmith.compiling.run import CompileRun, Setup
     from judgesmith.datasets.records import Labels
-    from judgesmith.optimizers.compiling import Compiler
+    from judgesmith.optimizers.options import Compiler
     from judgesmith.optimizers.report import Plan
     from judgesmith.programs.judge import Judge
     from judgesmith.running.settings import Catalogue
@@ -212,6 +212,8 @@ def compile_judge(
         tell_plan,
         tell_saved,
     )
+    from judgesmith.optimizers.compiling import compile_labels
+    from judgesmith.optimizers.planning import plan as planned
     from judgesmith.programs.artifact import save_or_keep
     from judgesmith.running.console import Watch, err, print_json
     from judgesmith.running.opening import check_writable, model_for, quiet
@@ -224,7 +226,8 @@ def compile_judge(
         batched = run.batched([judge])
         if not as_json:
             tell_labels(labels)
-        plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
+        taught = run.run.teacher is not None
+        plan = planned(compiler, judge, labels, run.lm, teacher=taught)
         if dry_run:
             return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
         log = run.log()
@@ -235,7 +238,7 @@ def compile_judge(
             tell_plan(plan, lm, run.run.max_calls)
         with Watch("compiling", plan.steps) as watch, batched(lm, watch) as lm:
             compiler = replace(compiler, progress=watch, teacher=teacher)
-            compiled, report = compiler.run(judge, labels, lm)
+            compiled, report = compile_labels(compiler, judge, labels, lm)
         compiled.report = report
         compiled.provenance = run.descended(compiled.provenance, parent)
         save_or_keep(compiled, run.output)

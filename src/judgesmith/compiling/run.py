@@ -14,15 +14,15 @@ from judgesmith.datasets.marks import Kind
 from judgesmith.datasets.orders import check_orders, order_of
 from judgesmith.datasets.records import Labels, on_one_scale
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.optimizers.compiling import (
+from judgesmith.optimizers.examples import teachable
+from judgesmith.optimizers.front import judges_of
+from judgesmith.optimizers.options import (
     NO_TEACHER,
     CompileOptions,
     Compiler,
     default_optimizer,
     level_for,
 )
-from judgesmith.optimizers.examples import teachable
-from judgesmith.optimizers.front import judges_of
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.report import Plan
 from judgesmith.optimizers.seen import Seen

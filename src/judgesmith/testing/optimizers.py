@@ -11,9 +11,10 @@ import pytest
 
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, LeakError
-from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.front import compile as compile_judge
+from judgesmith.optimizers.options import Compiler
+from judgesmith.optimizers.planning import plan as planned
 from judgesmith.optimizers.search.base import DemonstrationSearch, SearchRecord, better
 from judgesmith.programs import loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -273,7 +274,7 @@ class OptimizerContract:
     ) -> None:
         optimizer = self.new()
         judge = Judge(ActiveCritic("coarse", explain="before"))
-        plan = Compiler(search=optimizer).plan(judge, labels, "openai/fake")
+        plan = planned(Compiler(optimizer), judge, labels, "openai/fake")
         compiled = compile_judge(
             judge, labels, lm=model.lm, optimizer=optimizer, progress=False
         )

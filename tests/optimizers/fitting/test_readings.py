@@ -12,8 +12,10 @@ from planted import PlantedReader, guessing, planted_labels
 
 import judgesmith as js
 from judgesmith.datasets.records import Labels
-from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.options import Compiler
 from judgesmith.optimizers.planning import PROBES
+from judgesmith.optimizers.planning import plan as planned
+from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
@@ -77,13 +79,13 @@ def test_the_report_says_what_weighs(compiled: Judge) -> None:
 
 def test_the_plan_says_what_is_read() -> None:
     labels = planted_labels()
-    notes = Compiler().plan(Judge(ModelReadings("fluency")), labels, None).notes
+    notes = planned(Compiler(), Judge(ModelReadings("fluency")), labels, None).notes
     said = "texts that are read beside the calls: 72 rows in 72 passes of about "
     assert any(note.startswith(said) for note in notes)
     long = replace(
         labels, rows=tuple(replace(row, output=row.output * 400) for row in labels.rows)
     )
-    notes = Compiler().plan(Judge(ModelReadings("fluency")), long, None).notes
+    notes = planned(Compiler(), Judge(ModelReadings("fluency")), long, None).notes
     (note,) = [note for note in notes if note.startswith("texts that are read")]
     passes, tokens = (
         int(n.replace(",", ""))
@@ -92,10 +94,8 @@ def test_the_plan_says_what_is_read() -> None:
     characters = sum(len(row.output) for row in long.rows)
     assert passes >= 2 * 72
     assert characters / 3.5 < tokens < 2 * characters / 3.5
-    assert (
-        Compiler(search=None).plan(Judge(DirectScorer("fluency")), labels, None).notes
-        == ()
-    )
+    plain = Judge(DirectScorer("fluency"))
+    assert planned(Compiler(NoSearch()), plain, labels, None).notes == ()
 
 
 def test_folds_of_a_judge_that_only_weighs_cost_no_call(
@@ -116,7 +116,7 @@ def test_folds_of_a_judge_that_only_weighs_cost_no_call(
 
     monkeypatch.setattr(kinds, "surface", counting)
     lm = LanguageModel("test/model", transport, identity="test")
-    plan = Compiler(search=None).plan(Judge(ModelReadings("fluency")), labels, lm)
+    plan = planned(Compiler(NoSearch()), Judge(ModelReadings("fluency")), labels, lm)
     judge = js.compile(ModelReadings("fluency"), labels, lm=lm)
     report, cost = judge.report, judge.provenance["cost"]["calls"]
     assert (report.runs, report.folds, report.heldout_rows, plan.runs) == (5, 4, 24, 5)

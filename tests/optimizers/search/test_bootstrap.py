@@ -8,8 +8,10 @@ import pytest
 
 import judgesmith as js
 from judgesmith.datasets.records import Labels
-from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.options import CompileOptions, Compiler
+from judgesmith.optimizers.planning import plan as planned
+from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.models.transport import Request
@@ -140,9 +142,11 @@ def test_the_bootstrapped_candidate_exists_and_its_demonstrations_are_whole(
 def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(
     labels: Labels,
 ) -> None:
-    compiler = Compiler(search=js.CorrelationRandomSearch(candidates=2, sizes=[]), cv=4)
+    search = js.CorrelationRandomSearch(candidates=2, sizes=[])
+    compiler = Compiler(search, CompileOptions(cv=4))
     before, after = (
-        compiler.plan(
+        planned(
+            compiler,
             js.Judge(
                 js.ActiveCritic(
                     "coarse", explain=e, reading="said", task="N.", criteria=CRITERIA
@@ -156,14 +160,10 @@ def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(
     # 24 rows in four folds: 4·18 training rows and all 24 once more, each judged once more.
     assert after.calls - before.calls == 4 * 18 + 24
     assert before.notes == after.notes == ()
-    plan = compiler.plan(js.Judge(PairS("summarization/coherence")), labels, None)
+    ranking = js.Judge(PairS("summarization/coherence"))
+    plan = planned(compiler, ranking, labels, None)
     assert "no bootstrapped demonstrations: a rank" in plan.notes[0]
-    assert (
-        Compiler(search=None)
-        .plan(js.Judge(PairS("summarization/coherence")), labels, None)
-        .notes
-        == ()
-    )
+    assert planned(Compiler(NoSearch()), ranking, labels, None).notes == ()
 
 
 def test_an_explanation_that_the_limit_ended_is_shown_up_to_its_last_sentence(

@@ -8,8 +8,10 @@ import pytest
 
 import judgesmith as js
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.options import CompileOptions, Compiler
+from judgesmith.optimizers.planning import folds_choose_again
+from judgesmith.optimizers.planning import plan as planned
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.testing.fake import FakeModel, judging
@@ -130,7 +132,7 @@ def test_a_plan_says_the_sizes_and_what_they_cost(labels_of: Any) -> None:
     labels = labels_of(10, 4, lambda n: n * 53 % 101)
     method = ActiveCritic("vanilla", explain="none", reading="said")
     search = js.CorrelationRandomSearch(sizes=[4, 8], max_demos=16)
-    plan = Compiler(search=search).plan(js.Judge(method), labels, "openai/fake")
+    plan = planned(Compiler(search), js.Judge(method), labels, "openai/fake")
     assert "sets of 4, 8 and 16 demonstrations are tried" in plan.notes
     (cost,) = (note for note in plan.notes if note.startswith("that takes about"))
     assert f"{plan.prompt_tokens:,} tokens" in cost
@@ -162,7 +164,7 @@ def test_folds_choose_again_among_the_same_candidates_without_a_call(
     assert (report.folds, report.runs, report.heldout_rows) == (4, 5, 40)
     assert len(report.heldout_predictions) == 40
     assert any("the candidate that the other rows choose" in n for n in report.notes)
-    plan = Compiler().plan(js.Judge(ActiveCritic("vanilla")), labels, "local/x")
+    plan = planned(Compiler(), js.Judge(ActiveCritic("vanilla")), labels, "local/x")
     assert plan.parts.again
     assert any("--cv 4 searches again" in note for note in plan.notes)
     searched, more = measured(labels, answer, cv=4)
@@ -189,7 +191,7 @@ def test_a_fold_is_judged_by_what_the_other_rows_choose(labels_of: Any) -> None:
     ("method", "options", "expected"),
     [
         (ActiveCritic("vanilla"), {}, True),
-        (ActiveCritic("vanilla"), {"cv": 4}, False),
+        (ActiveCritic("vanilla"), {"options": CompileOptions(cv=4)}, False),
         (ActiveCritic("coarse"), {}, False),  # a task is learnt from the labels
         (ActiveCritic("vanilla"), {"search": js.LabeledFewShot()}, True),
         (ActiveCritic("vanilla"), {"search": js.OptunaSearch()}, False),
@@ -209,4 +211,4 @@ def test_which_folds_choose_again(
     method: Any, options: dict[str, Any], expected: bool
 ) -> None:
     compiler = Compiler(**options)
-    assert compiler.folds_choose_again(js.Judge(method), "local/x") == expected
+    assert folds_choose_again(compiler, js.Judge(method), "local/x") == expected

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import judgesmith as js
-from judgesmith.optimizers.compiling import Compiler
-from judgesmith.optimizers.examples import examples_of
-from judgesmith.optimizers.room import room_for
+from judgesmith.optimizers.examples import examples_of, room_for
+from judgesmith.optimizers.options import Compiler
+from judgesmith.optimizers.planning import plan as planned
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.price import listed_context
 from judgesmith.signatures.values import Item
@@ -75,7 +75,7 @@ def test_a_plan_bounds_the_sizes_by_the_context() -> None:
     rows = tuple(replace(row, output=row.output + "x" * 800) for row in labels.rows)
     long = replace(labels, rows=rows)
     plans = {
-        name: Compiler().plan(js.Judge(VANILLA), long, name).notes
+        name: planned(Compiler(), js.Judge(VANILLA), long, name).notes
         for name in ("openai/gpt-4o-mini", "local/qwen2.5-0.5b")
     }
     assert any(

@@ -17,7 +17,7 @@ from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import Split
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.compiling import level_for
+from judgesmith.optimizers.options import level_for
 from judgesmith.parts import option
 from judgesmith.programs.artifact import save_or_keep
 from judgesmith.programs.models.provider import is_local

@@ -23,7 +23,6 @@ from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import Split, assert_disjoint, holdout_split
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.optimizers.compiling import level_for
 from judgesmith.optimizers.examples import (
     Scored,
     agreement,
@@ -37,6 +36,7 @@ from judgesmith.optimizers.examples import (
 from judgesmith.optimizers.findings import contract_of, origin_of
 from judgesmith.optimizers.fitting.outcome import fit_decision
 from judgesmith.optimizers.fitting.readings import surface_percents
+from judgesmith.optimizers.options import level_for
 from judgesmith.optimizers.seen import marks
 from judgesmith.parts import read_options
 from judgesmith.programs.aspects import OVERALL
