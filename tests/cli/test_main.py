@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 from json_lines import Rows, lines, write
 from patience import HANG
 from tables import table
+from typer.testing import CliRunner
 
 import judgesmith
+from judgesmith.cli.main import app
 
 
 def dateless(path: Path) -> str:
@@ -326,3 +329,18 @@ def test_the_models_are_listed_without_ollama(cli: Any) -> None:
     assert not any(name.startswith("ollama") for name in makers)
     assert "Ollama" in listed["ollama_problem"]
     assert "Ollama" in cli("list", "models").out
+
+
+def test_a_command_whose_module_went_is_left_out_of_help(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An editable installation has the entry points of the day when it was made."""
+    place = "judgesmith.rooms.watching.gone_command:Gone"
+    point = EntryPoint("gone", place, "judgesmith.commands")
+    show = EntryPoint("show", "judgesmith.cli.show_command:Show", "judgesmith.commands")
+    monkeypatch.setattr("judgesmith.cli.main.entry_points", lambda group: [point, show])
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert " show " in result.output
+    assert " gone " not in result.output
+    assert "command plug-in 'gone' is left out" in caplog.text
