@@ -26,7 +26,7 @@ from judgesmith.programs.prompting.weighing import marked, weighed
 from judgesmith.rows import human_score
 from judgesmith.signatures.judging import ExplainScore
 from judgesmith.signatures.values import Item, Scale, Verdict
-from judgesmith.trajectories.value import shown_share
+from judgesmith.trajectories.value import GONE, shown_share
 
 #: The form of an explanation that is asked for after the score.
 EXPLAIN = 'Answer with one or two short sentences that begin with "The output". Do not repeat the score or the texts.'
@@ -389,13 +389,14 @@ def _with_shares(item: Item, verdict: Verdict) -> Verdict:
         "context": item.context or "",
         "output": item.output,
     }
-    cut = {
-        name: share for name, text in texts.items() if (share := shown_share(text)) < 1
-    }
+    shares = {name: shown_share(text) for name, text in texts.items() if GONE in text}
+    cut = {name: share for name, share in shares.items() if share < 1}
     if not cut:
         return verdict
-    shares = ", ".join(f"{share:.0%} of the {name}" for name, share in cut.items())
-    note = f"long results of tools and arguments are cut in their middle: {shares} is shown"
+    shown = ", ".join(f"{share:.0%} of the {name}" for name, share in cut.items())
+    note = (
+        f"long results of tools and arguments are cut in their middle: {shown} is shown"
+    )
     partly = {
         name: round(share * verdict.partly.get(name, 1.0), 4)
         for name, share in cut.items()

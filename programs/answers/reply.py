@@ -262,12 +262,10 @@ def _count(number: Any, odd: list[str]) -> int:
 
 def _cached(usage: Mapping[str, Any], details: Mapping[str, Any]) -> Any:
     """Return the tokens of a prompt from the provider's cache: in OpenAI's place, in DeepSeek's or in Moonshot's."""
-    places = (
-        details.get("cached_tokens"),
-        usage.get("prompt_cache_hit_tokens"),
-        usage.get("cached_tokens"),
-    )
-    return next((count for count in places if count is not None), None)
+    counted = details.get("cached_tokens")
+    if counted is None:
+        counted = usage.get("prompt_cache_hit_tokens")
+    return usage.get("cached_tokens") if counted is None else counted
 
 
 def _tokens(logprobs: Any, odd: list[str]) -> tuple[TokenChoice, ...] | None:

@@ -195,6 +195,8 @@ _DEEPEST = 6
 
 def in_json(text: str) -> list[Stated] | None:
     """Read the scores of an answer in JSON; None for another answer, and for JSON without a score."""
+    if "{" not in text and "[" not in text and "\\" not in text:
+        return None
     return _scores_in(json_parts(text), text)
 
 

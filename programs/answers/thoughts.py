@@ -219,11 +219,12 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
 
 def _is_plain(text: str) -> bool:
     """Return True if a text can hold neither a mark nor, if it is ASCII, anything else that is taken away."""
-    return (
-        not any(sign in text for sign in _SIGNS)
-        and _UNMARKED.match(text) is None
-        and (text.isascii() or _UNSEEN.search(text) is None)
-    )
+    for sign in _SIGNS:
+        if sign in text:
+            return False
+    if _UNMARKED.match(text):
+        return False
+    return text.isascii() or _UNSEEN.search(text) is None
 
 
 def _channels(text: str) -> tuple[list[tuple[int, int]], bool] | None:

@@ -47,9 +47,9 @@ class _Beginning:
     messages: list[Message]
 
     def serves(self, made_of: tuple[Any, ...], inputs: Mapping[str, Any]) -> bool:
-        return self.made_of == made_of and all(
-            inputs.get(name) == value for name, value in self.read.items()
-        )
+        if self.made_of != made_of:
+            return False
+        return {name: inputs.get(name) for name in self.read} == self.read
 
 
 class Beginnings:
@@ -87,7 +87,7 @@ class Beginnings:
             inputs: The fields of a prompt.
             make: Writes the messages.
         """
-        listed = list(map(_fixed, made_of))
+        listed = [_fixed(p) if type(p) in (dict, list) else p for p in made_of]
         for demo in demos:
             listed.append(tuple(demo))
             listed += demo.values()

@@ -265,9 +265,10 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
     """Return the texts of a record whose columns have these roles (role -> column)."""
     cells = {role: record.get(column) for role, column in roles.items()}
     for role in ("source", "output", "context", "reference", "messages"):
-        if role in cells and not _has_text(cells[role]):
+        cell = cells.get(role)
+        if not isinstance(cell, str) and not _has_text(cell):
             raise OptionError(
-                f"column {roles[role]!r} must be a text, a number, turns or JSON; got {type(cells[role]).__name__}"
+                f"column {roles[role]!r} must be a text, a number, turns or JSON; got {type(cell).__name__}"
             )
     source = as_text(cells.get("source"))
     output = as_text(cells.get("output"))
@@ -387,6 +388,12 @@ def as_text(value: Any) -> str | None:
     """
     if value is None:
         return None
+    if isinstance(value, str):
+        text = value.strip()
+        if not text or is_sheet_error(text):
+            return None
+        shown = rendered(value) if text[0] in "[{" else None
+        return value if shown is None else shown
     if type(value).__name__ == "ndarray":
         value = value.tolist()
     if is_missing(value):
@@ -395,8 +402,6 @@ def as_text(value: Any) -> str | None:
         return as_text(value.decode("utf-8"))
     if (shown := rendered(value)) is not None:
         return shown
-    if isinstance(value, str):
-        return None if is_sheet_error(value) else value
     if isinstance(value, float) and value.is_integer():
         return str(
             int(value)

@@ -45,7 +45,8 @@ _ERROR = re.compile(
 LONGEST = 2000
 BUDGET = 10_000
 SHORTEST = 200
-_GONE = "characters left out …]"
+#: What stands for what is not shown.
+GONE = "characters left out …]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,16 +258,16 @@ def cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     half = most // 2
-    return f"{text[:half]} [… {len(text) - 2 * half:,} {_GONE} {text[-half:]}"
+    return f"{text[:half]} [… {len(text) - 2 * half:,} {GONE} {text[-half:]}"
 
 
 def shown_share(text: str) -> float:
     """Return the share of a trajectory that its text shows, by the notes of `cut` in it; 1 of any other text."""
-    if _GONE not in text or not Trajectory.read(text).turns:
+    if GONE not in text or not Trajectory.read(text).turns:
         return 1.0
     gone = sum(
         int(count.replace(",", ""))
-        for count in re.findall(rf"\[… ([\d,]{{1,12}}) {_GONE}", text)
+        for count in re.findall(rf"\[… ([\d,]{{1,12}}) {GONE}", text)
     )
     return len(text) / (len(text) + gone)
 
