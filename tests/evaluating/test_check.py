@@ -447,3 +447,63 @@ def test_a_baseline_that_is_none_or_of_other_rows_is_refused(
     cli("check", written(tmp_path, others), *words, *gate).refused(
         "0 labelled rows are in this run"
     )
+
+
+# Certificates -----------------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_says_whose_labels_which_rows_and_the_rules_error(
+    cli: Any, tmp_path: Path
+) -> None:
+    rows = decided(58, 2, 2, 98)
+    rows.append({"label": "", "gpt4": "pass", "output": "word " * 200})
+    path = written(tmp_path, rows)
+    words = ("check", path, "--human", "label", "--judge", "gpt4")
+    page = tmp_path / "certificate.html"
+    file = tmp_path / "certificate.json"
+    gates = ("--fail-under", "tnr>=0.8", "--fail-under", "tpr>=0.8")
+    assert f"Wrote {file}" in cli(*words, *gates, "--certificate", file).said.replace(
+        "\n", ""
+    )
+    told = json.loads(file.read_text(encoding="utf-8"))
+    assert told["answers"][0]["may_decide"] is True
+    assert told["people"]["labels"] == 160
+    assert told["people"]["left out"] == {"without a human rating": 1}
+    assert told["people"]["drawn"] == "not known to be at random"
+    assert len(told["judge"]["verdicts_sha256"]) == 64
+    figures = {one["figure"]: one for one in told["figures"]}
+    assert figures["label: recall for fail (TNR)"]["value"] == pytest.approx(58 / 60)
+    assert told["rule"]["rule"] == "tnr>=0.8, tpr>=0.8"
+    assert told["rule"]["passed"] is True
+    assert told["rule"]["false passes"].startswith(
+        "at most 2.5 % for a judge at the bar"
+    )
+    assert told["rule"]["power"][0].startswith(
+        "A judge of true tnr 0.9 passes tnr>=0.8"
+    )
+    assert told["rows"] == {
+        "like": "outputs of 2 to 2 words; sources of 2 to 2 words",
+        "outside": ["r160"],
+    }
+    assert cli(*words, "--certificate", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "It may decide alone on answers like these" in text
+    assert "Outside are 1 row of this file: r160." in text
+    assert "http://" not in text
+    cli(*words, "--certificate", "page.pdf").refused("name it .html or .json")
+
+
+def test_a_certificate_names_raters_and_their_ceiling(cli: Any, tmp_path: Path) -> None:
+    rows = decided(11, 12, 2, 55)
+    for row in rows:
+        row["ann"] = row["label"]
+        row["bo"] = row["gpt4"] if row["label"] == "fail" else row["label"]
+    path = written(tmp_path, rows)
+    file = tmp_path / "certificate.json"
+    words = ["check", path, "--judge", "gpt4", "--certificate", file]
+    for name in ("ann", "bo"):
+        words += ["--columns", f"rater_score={name}"]
+    assert cli(*words).code == 0
+    told = json.loads(file.read_text(encoding="utf-8"))
+    assert told["people"]["ratings from"] == "ann, bo"
+    assert any(key.startswith("ceiling, overall pooled") for key in told["people"])

@@ -26,7 +26,7 @@ from judgesmith.evaluating.pivot import (
     headline_place,
 )
 from judgesmith.evaluating.sources import Judged
-from judgesmith.tables import p_in_words, with_interval
+from judgesmith.tables import counted, p_in_words, with_interval
 
 #: Judges and aspects with a sentence of their own; of more, the tables tell.
 MOST = 4
@@ -128,7 +128,9 @@ def _of_order(row: Mapping[str, Any]) -> str:
         return "It may sort answers like these; where a single score decides, look at its error below."
     value = abs(row["value"])
     times = ((high - low) / 2 / value) ** 2 if value > 0 else math.inf
-    sentence = f"{_counted(row['n'], 'label')} are too few to tell it from a judge that guesses"
+    sentence = (
+        f"{counted(row['n'], 'label')} are too few to tell it from a judge that guesses"
+    )
     if times > WORTH_SAYING:
         return f"{sentence}; if it does better, it is by little."
     more = max(1, math.ceil(row["n"] * (times - 1)))
@@ -160,7 +162,7 @@ def _in_pairs(data: Judged, result: MetaEvaluation, judge: str, aspect: str) -> 
     ]
     return (
         f"Of two answers that people rated differently, {judge} scores the better one higher in "
-        f"{_share(Estimate(*shares))} of cases ({_counted(int(both.sum()), 'label')})."
+        f"{_share(Estimate(*shares))} of cases ({counted(int(both.sum()), 'label')})."
     )
 
 
@@ -200,12 +202,12 @@ def _unfit(data: Judged) -> str:
     """Return why agreement on these rows says little of others; "" if nothing is known."""
     if data.seen:
         return (
-            f"{_counted(len(data.seen), 'row')} of these the judge was compiled from, which says little of others: "
+            f"{counted(len(data.seen), 'row')} of these the judge was compiled from, which says little of others: "
             "leave them out with --unseen."
         )
     chosen = sum(row.suggested for row in data.rows)
     if chosen:
-        return f"{_counted(chosen, 'row')} of these `suggest` chose, which says little of rows drawn at random."
+        return f"{counted(chosen, 'row')} of these `suggest` chose, which says little of rows drawn at random."
     return ""
 
 
@@ -255,14 +257,14 @@ def _two(one: Decided, bar: float) -> Answer:
     always = {0: failing, labels: passed_by}.get(missed + right)
     if always is not None:
         return answer(
-            f"{one.name} {always} all {labels} answers, {_counted(missed or wrong, 'of them', '')} where people did "
+            f"{one.name} {always} all {labels} answers, {missed or wrong} of them where people did "
             "not: it tells nothing apart.",
             "Do not let it decide.",
             False,
         )
     recall = one.figures["recall"]
     ends = Estimate(1 - recall.value, 1 - recall.high, 1 - recall.low)
-    failed = _counted(found + missed, "answer")
+    failed = counted(found + missed, "answer")
     sentence = f"Of {failed} that {failed_by}, {one.name} {passed_by} {missed}: {_share(ends)}."
     rates = [
         _Rate("fails found", recall, found + missed),
@@ -292,7 +294,7 @@ def _follows(
     below = [rate.more(bar) for rate in open_ if rate.share.value < bar]
     times = min(below) if below else max(rate.more(bar) for rate in open_)
     sentence = (
-        f"{_counted(labels, 'label')} are too few to say whether it may decide alone"
+        f"{counted(labels, 'label')} are too few to say whether it may decide alone"
     )
     if times > WORTH_SAYING:
         return f"{sentence}; it is near the bar of {100 * bar:.0f} %.", None
@@ -328,7 +330,7 @@ def _several(one: Decided, bar: float) -> Answer:
     facts = tuple(_facts(one))
     given = int((counts.sum(axis=0) > 0).sum())
     agreement = one.figures["agreement"]
-    sentence = f"Of {_counted(labels, 'answer')}, {one.name} put {equal} in people's category: {_share(agreement)}."
+    sentence = f"Of {counted(labels, 'answer')}, {one.name} put {equal} in people's category: {_share(agreement)}."
     if given == 1:
         name = one.names[int(counts.sum(axis=0).argmax())]
         sentence = f"{one.name} called all {labels} answers {name!r}, {equal} as people did: it tells nothing apart."
@@ -339,7 +341,7 @@ def _several(one: Decided, bar: float) -> Answer:
     if not (right > wrong and p < 0.05):
         always = _share(Estimate(one.figures["constant"].value))
         advice = (
-            f"{_counted(labels, 'label')} cannot tell it from always saying {one.commonest!r} ({always}; "
+            f"{counted(labels, 'label')} cannot tell it from always saying {one.commonest!r} ({always}; "
             f"{p_in_words(p)})."
         )
         return Answer(one.name, one.aspect, sentence, advice, None, facts)
@@ -361,7 +363,7 @@ def _preferred(one: Decided, bar: float) -> Answer:
     share = one.figures["same"]
     tied = f" (and called {ties} a tie)" if ties else ""
     sentence = (
-        f"Of {_counted(labels, 'comparison')} that people decided, {one.name} chose the same side in {same}{tied}: "
+        f"Of {counted(labels, 'comparison')} that people decided, {one.name} chose the same side in {same}{tied}: "
         f"{_share(share)}."
     )
     facts = tuple(_facts(one))
@@ -385,7 +387,3 @@ def _share(e: Estimate) -> str:
         return "–"
     ends = "" if math.isnan(e.low) else f" [{100 * e.low:.0f}, {100 * e.high:.0f}]"
     return f"{100 * e.value:.0f} %{ends}"
-
-
-def _counted(n: int, noun: str, many: str = "s") -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}{many}"

@@ -32,6 +32,7 @@ BESIDE_SPANS = (
     "unseen",
     "plan",
     "baseline",
+    "certificate",
 )
 
 
@@ -97,6 +98,11 @@ class Check(Command, Config, Model, Rows, Scaled, Json):
         None,
         "File of the run that passed --fail-under: written if it is not there, else compared with.",
         metavar="FILE.json",
+    )
+    certificate: Path | None = flag(
+        None,
+        "One page on what the judge may be used for, as .html or .json.",
+        metavar="FILE",
     )
     output: Path | None = flag(
         None,
@@ -179,6 +185,7 @@ class Check(Command, Config, Model, Rows, Scaled, Json):
             fail_under=self.fail_under,
             plan=self.plan,
             baseline=self.baseline,
+            certificate=self.certificate,
             lm=self.lm,
             api_base=self.api_base,
             reach=ReachOptions(**self.more("lm")),

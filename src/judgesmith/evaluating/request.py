@@ -36,6 +36,8 @@ class EvaluateRequest:
     """Print what more labels would buy."""
     baseline: Path | None = None
     """The verdicts of a run that passed its gates."""
+    certificate: Path | None = None
+    """One page on what the judge may be used for."""
     lm: str | None = None
     api_base: str | None = None
     reach: ReachOptions = field(default_factory=ReachOptions)

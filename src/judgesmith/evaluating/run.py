@@ -15,6 +15,7 @@ from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.answer import Answer, answers
 from judgesmith.evaluating.baseline import Again, Retest
+from judgesmith.evaluating.certificate import certificate, check_certificate
 from judgesmith.evaluating.claims import Claim, claims
 from judgesmith.evaluating.decided import Decided, decisions
 from judgesmith.evaluating.export import agreement_table, check_kind, row_table
@@ -234,6 +235,21 @@ def _write(
         texts[request.output] = page
     if request.baseline is not None and begun is not None:
         texts[request.baseline] = begun
+    if request.certificate is not None:
+        asked = [gate for gate, _ in gated.found]
+        page_of = certificate(
+            data,
+            result,
+            results.decided,
+            results.answers,
+            results.reading,
+            gated,
+            results.live,
+            plan(result, results.decided, asked, options.bar).gates,
+            bar=options.bar,
+            drawn=options.probability is not None,
+        )
+        texts[request.certificate] = page_of.text(request.certificate)
     if options.markdown is not None:
         comment = agreement_markdown(
             result, results.answers, gated.headline, gated.reasons
@@ -287,6 +303,7 @@ def _selection(request: EvaluateRequest, how: EvaluateOptions) -> Selection:
         raise OptionError(
             f"-o {request.output}: the report is HTML; name it .html (numbers go to --json)"
         )
+    check_certificate(request.certificate)
     check_kind("table", how.table)
     check_kind("rows", how.rows)
     return Selection(
