@@ -159,7 +159,7 @@ def test_raters_who_do_not_agree_leave_nothing_to_say(cli: Any, tmp_path: Path) 
         for _ in range(60)
     ]
     path = written(tmp_path, rows)
-    words = ["check", path, "--judge", "gpt4", "--json"]
+    words: list[Any] = ["check", path, "--judge", "gpt4", "--json"]
     for name in ("ann", "bo"):
         words += ["--columns", f"rater_score={name}"]
     (answer,) = cli(*words).told["answers"]
@@ -178,7 +178,7 @@ def test_two_raters_of_pass_and_fail_are_the_ceiling(cli: Any, tmp_path: Path) -
         rows.append(dict(zip(("ann", "bo", "gpt4"), words, strict=True)))
     equal = sum(row["ann"] == row["bo"] for row in rows)
     path = written(tmp_path, rows)
-    words = ["check", path, "--judge", "gpt4", "--json"]
+    words: list[Any] = ["check", path, "--judge", "gpt4", "--json"]
     for name in ("ann", "bo"):
         words += ["--columns", f"rater_score={name}"]
     (answer,) = cli(*words).told["answers"]
@@ -500,7 +500,7 @@ def test_a_certificate_names_raters_and_their_ceiling(cli: Any, tmp_path: Path) 
         row["bo"] = row["gpt4"] if row["label"] == "fail" else row["label"]
     path = written(tmp_path, rows)
     file = tmp_path / "certificate.json"
-    words = ["check", path, "--judge", "gpt4", "--certificate", file]
+    words: list[Any] = ["check", path, "--judge", "gpt4", "--certificate", file]
     for name in ("ann", "bo"):
         words += ["--columns", f"rater_score={name}"]
     assert cli(*words).code == 0
