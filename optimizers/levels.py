@@ -33,8 +33,8 @@ LEVELS = (*(words.replace(" ", "_") for words in COMPARED.values()), "system_mea
 class Levels:
     """Of a judge on held-out rows; empty where rows name no systems, or where each document has one row.
 
-    inside: agreement within systems ("within") and documents ("sample"). system_means: agreement, over all rows, of
-    each system's mean label among the training rows.
+    inside: agreement within systems ("within") and documents ("sample"). system_means: agreement of each system's mean
+    label among the training rows, inside the held-out part or inside each fold.
     """
 
     inside: Mapping[Level, AgreementValue] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, assert_never
@@ -26,9 +26,17 @@ from judgesmith.agreement.decisions import (
 )
 from judgesmith.agreement.differences import Difference
 from judgesmith.agreement.metric import AgreementValue
-from judgesmith.agreement.objectives import Objective, Q
+from judgesmith.agreement.objectives import Objective, Q, Reached
 from judgesmith.agreement.replacement import way_to_rater
-from judgesmith.agreement.resampling import Bounded, Range, estimates_of
+from judgesmith.agreement.resampling import (
+    Agreement,
+    Bounded,
+    Range,
+    RowSet,
+    estimates_of,
+    for_other_systems,
+    interval_of,
+)
 from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import Split
@@ -44,6 +52,7 @@ from judgesmith.optimizers.examples import (
     agreement,
     difference,
     examples_of,
+    groups,
     humans,
     scale_of,
 )
@@ -250,12 +259,82 @@ def levels(found: Findings) -> Levels:
             own = percents_of_run(run)
             values.append(agreement(own, examples, objective=Q(level), **of))
         if "within" in inside:
-            by = moved_run(run, system_means)
-            means.append(agreement(by, examples, objective=found.objective, **of))
+            means.append(of_system_means(run, found.objective, **of))
     return Levels(
         {level: found.over_runs(values) for level, values in inside.items()},
         found.over_runs(means) if means else None,
     )
+
+
+def of_system_means(
+    run: Sequence[Measured], by: Objective, *, seed: int, new_systems: bool
+) -> AgreementValue:
+    """Return the agreement of each system's mean label among the training rows, as if that judged the held-out ones.
+
+    Of folds it is the mean of the agreements inside each, as in `evaluate`. Over all folds together the mean of the
+    other rows falls where a row's own label rises, and runs against systems that are equal.
+
+    Args:
+        run: The held-out part, or the folds of one run.
+        by: What is maximised: Q over all rows.
+        seed: Seed of the resamples.
+        new_systems: True if the interval is to hold for other systems, too.
+    """
+    parts = list[tuple[Vector, list[dspy.Example]]]()
+    for part in run:
+        heldout = examples_of(part.split.heldout)
+        parts.append((system_means(examples_of(part.split.train), heldout), heldout))
+    if len(parts) == 1:
+        return agreement(*parts[0], objective=by, seed=seed, new_systems=new_systems)
+    alone = [agreement(*part, objective=by, seed=seed, rounds=0) for part in parts]
+    defined = [one for one in alone if not one.reason]
+    examples = [example for _, heldout in parts for example in heldout]
+    whole = _inside_folds(parts)
+    value = by.chance
+    ends = (math.nan, math.nan)
+    reason: str | None = "system means or labels are constant in each fold"
+    why = reason
+    if defined:
+        interval = interval_of(whole, seed=seed)
+        value = whole.values[0]
+        ends = (interval.low, interval.high)
+        reason = None
+        why = interval.reason
+    if defined and new_systems:
+        left_out = []
+        for system in dict.fromkeys(example.system for example in examples):
+            left_out.append(_inside_folds(parts, without=system).values[0])
+        ranged = Range(by.worst, by.chance + by.reach)
+        ends = for_other_systems(ends, value, left_out, ranged, 0.95, larger=False)
+    means: dict[str, Any] = {}
+    for name in ("q", "pearson", "spearman", "kendall"):
+        values = [getattr(one.objective, name) for one in defined]
+        means[name] = float(np.mean(values)) if values else math.nan
+    return replace(
+        alone[0],
+        reached=Reached(value, len(examples), 0, reason),
+        low=ends[0],
+        high=ends[1],
+        objective=replace(alone[0].objective, **means),
+        new_systems=new_systems,
+        why=why,
+    )
+
+
+def _inside_folds(
+    parts: Sequence[tuple[Vector, Sequence[dspy.Example]]], without: str | None = None
+) -> Agreement:
+    """Return the mean of Q inside each part, of the rows of all systems but one."""
+    examples = [example for _, heldout in parts for example in heldout]
+    units = id_codes(groups(examples), len(examples), "groups")
+    sets = list[RowSet]()
+    start = 0
+    for scores, heldout in parts:
+        own = units[start : start + len(heldout)]
+        start += len(heldout)
+        kept = np.array([example.system != without for example in heldout])
+        sets.append((scores[kept], humans(heldout)[kept], own[kept], None))
+    return Agreement.of_mean(sets, int(units.max()) + 1, "pooled", Q.name)
 
 
 def way(found: Findings) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, assert_never
 
 import dspy
 import numpy as np
@@ -60,7 +60,9 @@ from judgesmith.programs.prompting.saved import MOST_DEMOS
 from judgesmith.signatures.values import Scale, Verdict
 
 Anchor = Literal["auto", "gold", "predicted"]
-DemoKind = Literal["none", "labels", "predicted", "gold", "mixed"]
+#: What one demonstration shows, and what those of a candidate do.
+RowKind = Literal["labels", "predicted", "gold"]
+DemoKind = Literal["none", "mixed"] | RowKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -745,12 +747,12 @@ class Demonstrations:
     answers: Sequence[Verdict] | None
 
     @property
-    def kinds(self) -> list[DemoKind]:
+    def kinds(self) -> list[RowKind]:
         """Return the kinds that are tried in turn, that of the bootstrapped candidate first."""
         if not self.answers or self.context.base.method.no_bootstrap() is not None:
             return ["labels"]
         # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
-        kinds: dict[Anchor, list[DemoKind]] = {
+        kinds: dict[Anchor, list[RowKind]] = {
             "auto": ["gold", "labels", "predicted"]
             if any(map(_explained, self.answers))
             else ["predicted", "labels"],
@@ -759,7 +761,7 @@ class Demonstrations:
         }
         return kinds[self.options.anchor]
 
-    def allowed(self, kind: DemoKind) -> NDArray[np.intp]:
+    def allowed(self, kind: RowKind) -> NDArray[np.intp]:
         """Return the numbers of the rows that may be demonstrations of a kind.
 
         Of answers, these are the ones closest to the human score, after a monotone fit of the answers to the scores.
@@ -785,7 +787,7 @@ class Demonstrations:
         return np.sort(usable[np.argsort(error, kind="stable")[:count]])
 
     def shown_by(
-        self, base: Judge, picked: Sequence[int], kinds: DemoKind | Sequence[str]
+        self, base: Judge, picked: Sequence[int], kinds: RowKind | Sequence[RowKind]
     ) -> Judge:
         """Return a copy of the judge with these rows of the pool as demonstrations.
 
@@ -797,20 +799,22 @@ class Demonstrations:
         judge = without_demos(base)
         every = [kinds] * len(picked) if isinstance(kinds, str) else kinds
         for index, kind in zip(picked, every, strict=True):
-            if kind == "labels" or self.answers is None:
-                verdict = None
-            else:
-                verdict = self.answers[index]
-            teach(
-                judge.method,
-                demonstration(
-                    judge,
-                    self.context.pool[index],
-                    verdict,
-                    predicted=kind == "predicted",
-                ),
-            )
+            row = self.context.pool[index]
+            verdict = self._answer(index, kind)
+            predicted = kind == "predicted"
+            shown = demonstration(judge, row, verdict, predicted=predicted)
+            teach(judge.method, shown)
         return judge
+
+    def _answer(self, index: int, kind: RowKind) -> Verdict | None:
+        """Return the teacher's answer that a demonstration of a kind shows; None for the row alone."""
+        match kind:
+            case "labels":
+                return None
+            case "predicted" | "gold":
+                return None if self.answers is None else self.answers[index]
+            case _:
+                assert_never(kind)
 
 
 def bounded(size: int, rows: int, room: int | None = None) -> int:

@@ -30,6 +30,7 @@ from judgesmith.optimizers.search.base import (
     DemonstrationSearch,
     Proposal,
     RacingOptions,
+    RowKind,
     SearchContext,
     SureOptions,
     Trial,
@@ -216,7 +217,9 @@ class Table:
         anchors = demonstrations.kinds[: 1 if self.search.anchor != "auto" else None]
         anchors = [kind for kind in anchors if kind != "labels"] or ["labels"]
         anchor = anchors[max(self.number, 0) % len(anchors)]
-        kinds = [anchor if augmented else "labels" for _, augmented in shown]
+        kinds: list[RowKind] = []
+        for _, augmented in shown:
+            kinds.append(anchor if augmented else "labels")
         rows = [row for row, _ in shown]
         kind = kinds[0] if len(set(kinds)) == 1 else "mixed"
         program = demonstrations.shown_by(self.context.base, rows, kinds)

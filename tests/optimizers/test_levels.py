@@ -18,9 +18,11 @@ from judgesmith.agreement.metric import AgreementValue
 from judgesmith.agreement.objectives import Q, Rows
 from judgesmith.agreement.raters import gave_most
 from judgesmith.cli.main import app
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.splits import group_folds
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.levels import Levels, levels_of, system_means
-from judgesmith.optimizers.measuring import lead
+from judgesmith.optimizers.measuring import lead, of_system_means
 from judgesmith.optimizers.notes import on_folds
 from judgesmith.optimizers.report import tested as shown
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -191,3 +193,49 @@ def test_preferences_are_counted_and_not_their_outputs() -> None:
     plain = planted_labels(4, 2)
     assert plain.count == "8 labels"
     assert replace(plain, kind="preference").count == "4 preferences"
+
+
+def folds_of(rows: list[Row], seed: int) -> list[Any]:
+    """Four folds of whole documents, as far as a baseline without a judge needs them."""
+    labels = replace(planted_labels(4, 2), rows=tuple(rows))
+    return [SimpleNamespace(split=split) for split in group_folds(labels, seed=seed)]
+
+
+def rated_systems(seed: int, apart: float) -> list[Row]:
+    """40 rows of 20 documents by two systems, whose labels differ by `apart` times their spread."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for n, row in enumerate(planted_labels(20, 2).rows):
+        score = 50 + 10 * draw.normal() + 10 * apart * (n % 2)
+        rows.append(replace(row, system=f"s{n % 2}", scores={"overall": score}))
+    return rows
+
+
+def test_the_mean_labels_of_equal_systems_agree_with_nothing() -> None:
+    values = list[float]()
+    equal = list[float]()
+    for seed in range(60):
+        run = folds_of(rated_systems(seed, 0), seed)
+        found = of_system_means(run, Q(), seed=0, new_systems=False)
+        values.append(found.objective.pearson)
+        equal.append(found.low <= 0 <= found.high)
+    # The error of one run is about .2, of the mean of 60 .03. Over all folds together the mean was -.09.
+    assert abs(np.mean(values)) < 0.05
+    assert np.mean(equal) > 0.8
+
+
+def test_the_mean_labels_of_unlike_systems_are_a_judge_inside_folds() -> None:
+    run = folds_of(rated_systems(1, 3), 1)
+    found = of_system_means(run, Q(), seed=0, new_systems=False)
+    # 0 and 1 against two normals 3 apart: r = 1.5 / sqrt(1 + 1.5²) = .83 where means are told apart.
+    assert found.objective.pearson == pytest.approx(0.83, abs=0.1)
+    assert found.low < found.value < found.high
+    assert found.reached.n == 40
+
+
+def test_mean_labels_that_are_constant_in_each_fold_have_no_agreement() -> None:
+    rows = [replace(row, system="s") for row in rated_systems(1, 0)]
+    found = of_system_means(folds_of(rows, 1), Q(), seed=0, new_systems=False)
+    assert found.value == 0
+    assert found.reason == "system means or labels are constant in each fold"
+    assert np.isnan(found.low)

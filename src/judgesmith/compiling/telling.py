@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def tell_labels(labels: Labels) -> None:
     """Print how a file was read, where that is not as usual."""
+    from judgesmith.optimizers.examples import scale_of
     from judgesmith.running.console import out
-    from judgesmith.signatures.values import Scale
 
     account = labels.account
     whence = "inferred"
@@ -27,7 +27,7 @@ def tell_labels(labels: Labels) -> None:
         source = account.scale_from if account is not None else None
         whence = f"said by {source}" if source else "given"
     out.print(
-        f"{_rows(labels)} of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})",
+        f"{_rows(labels)} of {labels.origin}, {labels.aspect} on {scale_of(labels)} ({whence})",
         markup=False,
     )
     for line in () if account is None else _reading(labels, account):

@@ -31,6 +31,7 @@ from judgesmith.optimizers.examples import (
     examples_of,
     humans,
     item_of,
+    scale_of,
     score_rows,
 )
 from judgesmith.optimizers.findings import contract_of, origin_of
@@ -55,7 +56,7 @@ from judgesmith.rooms.training.distilled.student import Shape, Student, training
 from judgesmith.rooms.training.loop import Example, Trained, Training, TrainOptions
 from judgesmith.rooms.training.synthesizing import apart_from
 from judgesmith.rooms.training.synthetic import SyntheticRow, read_synthetic
-from judgesmith.signatures.values import Criterion, Item, Scale, json_number
+from judgesmith.signatures.values import Criterion, Item, json_number
 
 #: Fewer rows, or rows of fewer groups, tell nothing about which epoch is best.
 FEWEST_TO_STOP = 6
@@ -247,7 +248,7 @@ class Distillation:
             )
             training = train
             stopping = None
-        scale = Scale(*train.scale)
+        scale = scale_of(train)
         result = [
             Learnt(row, scale.to_percent(s))
             for row, s in zip(training.rows, training.scores.tolist(), strict=True)
@@ -376,7 +377,7 @@ class Distillation:
         method = self.method.with_()
         method.take(data)
         method.located(self.folder)
-        return Judge(method, lm=self.lm, scale=Scale(*self.split.train.scale))
+        return Judge(method, lm=self.lm, scale=scale_of(self.split.train))
 
     def _write_gguf(self, student: Student, shape: Shape, folder: Path) -> Path:
         """Write the weights in llama.cpp's format.
