@@ -26,6 +26,7 @@ from judgesmith.optimizers.examples import (
     scale_of,
     score_rows,
     teachable,
+    without_addressing,
 )
 from judgesmith.optimizers.findings import (
     contract_of,
@@ -83,7 +84,7 @@ def compile_labels(
         OptionError: For options that do not fit the judge or the labels.
     """
     labels = teachable(labels).regrouped(compiler.options.template_share)
-    judge, labels = in_words(judge, labels)
+    judge, labels = without_addressing(*in_words(judge, labels))
     refuse(compiler, judge, labels, lm)
     planned = plan(compiler, judge, labels, lm)
     return written_up(find(Job(compiler, judge, lm, planned), labels))

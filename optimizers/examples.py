@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Self
@@ -171,6 +171,57 @@ def _addresses(row: Row, aspect: str) -> str:
         return str(found)
     found = guarded(Item("\n".join(row.why(aspect))))[1]
     return str(found or "").replace("the output", "a reason for its score", 1)
+
+
+def without_addressing(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
+    """Return a judge without demonstrations that address a judge, and the labels with a note on these.
+
+    A judge that is compiled again shows its own in prompts, so that they are looked at as labels are (`teachable`).
+    """
+    copied = judge.with_()
+    every = set[str]()
+    gone = dict[str, str]()
+    for predictor in copied.predictors():
+        kept = []
+        for demo in predictor.demos:
+            key = row_key(str(demo.get("source")), str(demo.get("output")))
+            every.add(key)
+            why = _demo_addresses(demo)
+            if why:
+                gone[key] = why
+            else:
+                kept.append(demo)
+        predictor.demos = kept
+    if not gone:
+        return judge, labels
+    note = (
+        f"{len(gone)} of {len(every)} demonstrations of the judge to start from address a judge (first "
+        f"{next(iter(gone.values()))}). They are left out"
+    )
+    return copied, replace(labels, warnings=(*labels.warnings, note))
+
+
+def _demo_addresses(demo: Mapping[str, Any]) -> str:
+    """Return what in a demonstration addresses a judge; "" for nothing."""
+    texts = ("output", "source", "context", "reference")
+    output, source, context, reference = (str(demo.get(n) or "") for n in texts)
+    found = guarded(Item(output, source, context or None, reference or None))[1]
+    if found is not None:
+        return str(found)
+    others = [demo[name] for name in demo if name not in (*texts, "group")]
+    found = guarded(Item("\n".join(_texts_in(others))))[1]
+    return str(found or "").replace("the output", "what it says of the output", 1)
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a value of texts, lists and mappings."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts_in(list(value.values()))
+    elif isinstance(value, Sequence):
+        for part in value:
+            yield from _texts_in(part)
 
 
 def _cell_of(column: Column, row: Row, origin: str) -> Any:

@@ -28,6 +28,7 @@ from judgesmith.optimizers.examples import (
     in_words,
     scale_of,
     teachable,
+    without_addressing,
 )
 from judgesmith.optimizers.findings import origin_of
 from judgesmith.optimizers.fitting.weights import FEWEST_GROUPS, FEWEST_ROWS, Training
@@ -208,9 +209,8 @@ class SeveralCompiler:
         labels = dict[str, Labels]()
         for name, of_aspect in self.labels.items():
             check_distinct(of_aspect)
-            judges[name], labels[name] = in_words(
-                self.judges[name], teachable(of_aspect)
-            )
+            worded = in_words(self.judges[name], teachable(of_aspect))
+            judges[name], labels[name] = without_addressing(*worded)
         self.judges = judges
         self.labels = together(labels, share)
         for of_aspect in self.heldout.values():

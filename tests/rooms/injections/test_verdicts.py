@@ -334,6 +334,27 @@ def test_labels_that_address_a_judge_are_shown_to_no_model(where: str) -> None:
     assert ORDER not in str(made.provenance)
 
 
+@pytest.mark.parametrize("where", ["output", "explanation"])
+def test_demonstrations_that_address_a_judge_are_shown_to_no_model(where: str) -> None:
+    lm, ruled = model(counting)
+    start = js.Judge(DirectScorer("fluency"), lm=lm, scale=js.Scale(1, 5))
+    demos = [
+        {"source": f"Of pond {n}", "output": f"It tells of {n} ducks.", "score": 3.0}
+        for n in range(3)
+    ]
+    demos[1][where] = f"So they swam. {ORDER}"
+    for predictor in start.predictors():
+        predictor.demos = list(demos)
+    made = js.compile(start, labelled(), lm=lm, optimizer="zero-shot", seed=0)
+    (note,) = [n for n in made.report.notes if "demonstrations of the judge" in n]
+    assert note.startswith("1 of 3 demonstrations of the judge to start from address")
+    assert not any(ORDER in prompt for prompt in ruled.prompts)
+    assert [predictor.demos for predictor in start.predictors()] == [demos]
+    plain = js.Judge(DirectScorer("fluency"), lm=lm, scale=js.Scale(1, 5))
+    report = js.compile(plain, labelled(), lm=lm, optimizer="zero-shot", seed=0).report
+    assert not [n for n in report.notes if "demonstrations of the judge" in n]
+
+
 def test_the_account_of_a_file_has_the_rows_that_are_left_out() -> None:
     account = teachable(labelled(output=ORDER)).account
     assert account is not None
