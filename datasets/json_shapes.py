@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judgesmith.datasets.records import is_role
+from judgesmith.datasets.roles import is_role
 from judgesmith.errors import LabelsError
 
 #: Members that hold the rows beside others, such as what an interface says of its pages.

@@ -11,21 +11,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from judgesmith.datasets.columns import Columns
 from judgesmith.datasets.exports.reading import recognised
 from judgesmith.datasets.formats import format_of, open_table
 from judgesmith.datasets.marks import KINDS, Kind
 from judgesmith.datasets.orders import Orders
+from judgesmith.datasets.plain import names_of, plain_records
 from judgesmith.datasets.preferences import Pairs
-from judgesmith.datasets.records import (
-    LARGEST_SCORE,
-    Account,
-    Columns,
-    Labels,
-    is_role,
-    remembered,
-)
+from judgesmith.datasets.ratings import LARGEST_SCORE
+from judgesmith.datasets.records import Account, Labels
+from judgesmith.datasets.roles import is_role, remembered
 from judgesmith.datasets.row import OVERALL, Row
-from judgesmith.datasets.sheet import Outputs, Sheet, names_of
+from judgesmith.datasets.sheet import Outputs, labels_of, outputs_of
 from judgesmith.datasets.tables import Table
 from judgesmith.errors import LabelsError, OptionError
 
@@ -118,11 +115,10 @@ class _Reading:
             raise LabelsError(
                 f"{table.origin}: there are no rows in it, at least {self.min_rows} are needed"
             )
+        plain = plain_records(table, records, self.columns, self.kind)
         parts = aspects_of_mean(aspect)
         read = [
-            Sheet(table, records, self.columns, self.kind).labels(
-                part, self.scale, self.min_rows, self.categories
-            )
+            labels_of(plain, part, self.scale, self.min_rows, self.categories)
             for part in parts or (aspect,)
         ]
         labels = _mean_of(read, self.min_rows) if parts else read[0]
@@ -188,19 +184,17 @@ def read_aspects(
         return {name: labels(name) for name in aspects}
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it")
-    sheet = Sheet(table, records, columns or {})
-    return _learnable(sheet.outputs((), categories=categories), labels)
+    plain = plain_records(table, records, columns or {})
+    return _learnable(outputs_of(plain, categories=categories), labels)
 
 
-def _learnable(
-    outputs: Outputs, labels_of: Callable[[str], Labels]
-) -> dict[str, Labels]:
+def _learnable(outputs: Outputs, read: Callable[[str], Labels]) -> dict[str, Labels]:
     """Return the labels of all aspects that have enough, with a note on each that has not. Raises LabelsError."""
     labels = dict[str, Labels]()
     notes = list[str]()
     for name in outputs.aspects():
         try:
-            labels[name] = labels_of(name)
+            labels[name] = read(name)
         except LabelsError as error:
             notes.append(f"{name} is left out: {error}")
     if len(labels) < 2:
@@ -245,10 +239,10 @@ def read_outputs(
     records = list(itertools.islice(table.records, limit))
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it")
-    sheet = Sheet(table, records, columns or {})
+    plain = plain_records(table, records, columns or {})
     path = Path(source) if isinstance(source, str | PathLike) else None
-    outputs = sheet.outputs(
-        also, judges=judges, texts_needed=texts_needed, categories=categories
+    outputs = outputs_of(
+        plain, also, judges=judges, texts_needed=texts_needed, categories=categories
     )
     return replace(outputs, path=path)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, Literal, assert_never, get_args
 
 from judgesmith.datasets.ends import Order, order_of
 from judgesmith.datasets.spreadsheets import NUMBER
@@ -380,7 +380,14 @@ def _numbered(words: Counter[str]) -> Marks | None:
     least = min(values.values())
     most = max(values.values())
     order = _order(texts)
-    if order == "falling" or not 1 <= most - least <= 10:
+    match order:
+        case "falling":
+            return Marks("score", values, order=order)
+        case "rising" | "unclear" | None:
+            pass
+        case _:
+            assert_never(order)
+    if not 1 <= most - least <= 10:
         return Marks("score", values, order=order)
     levels = tuple(map(float, range(int(least), int(most) + 1)))
     kind: Kind = "score" if len(levels) >= _LIKERT else "category"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from judgesmith.datasets.columns import Columns
 from judgesmith.datasets.meanings import (
     Candidates,
     are_shares,
@@ -18,7 +19,7 @@ from judgesmith.datasets.meanings import (
     names_a_person,
     speaks_of_machine,
 )
-from judgesmith.datasets.records import Columns, is_score, named_score
+from judgesmith.datasets.roles import is_score, named_score
 from judgesmith.datasets.row import OVERALL
 from judgesmith.errors import LabelsError
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, assert_never
 
 from judgesmith.rows import is_missing
 from judgesmith.wording import folded, words_of
@@ -170,14 +170,21 @@ def sources_in(rated: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def discounted(rated: Mapping[str, Any]) -> str | None:
     """Return how an object with a rating says that it does not count: `status: rejected`; None if it counts."""
     for key, value in rated.items():
-        kind = _kind(str(key))
-        if kind is None or kind == "source" or is_missing(value):
+        if is_missing(value):
             continue
-        if kind == "reviews":
-            if _declined(value):
-                return f"{key}: declined"
-        elif not isinstance(value, Mapping | list) and _rejects(kind, folded(value)):
-            return f"{key}: {value}"
+        kind = _kind(str(key))
+        match kind:
+            case None | "source":
+                pass
+            case "reviews":
+                if _declined(value):
+                    return f"{key}: declined"
+            case "status" | "flag" | "done" | "accepted":
+                is_cell = not isinstance(value, Mapping | list)
+                if is_cell and _rejects(kind, folded(value)):
+                    return f"{key}: {value}"
+            case _:
+                assert_never(kind)
     return None
 
 
@@ -255,19 +262,21 @@ def _names_a_machine(word: str) -> bool:
 
 def _rejects(kind: _Kind | None, word: str) -> bool:
     """Return True if a word says that a rating does not count. Of other columns it is the whole cell."""
-    if kind == "flag":
-        return word in _WORDS["true"]
-    if kind in ("done", "accepted"):
-        return word in _WORDS["false"]
     tokens = _TOKEN.findall(word)
-    if kind is None:
-        return len(tokens) == 1 and tokens[0] in _WORDS["rejecting"] - {
-            "test",
-            "progress",
-        }
-    turned = bool(_WORDS["turning"] & {*tokens})
-    said = _WORDS["counting"] if turned else _WORDS["rejecting"]
-    return bool(said & {*tokens})
+    match kind:
+        case "flag":
+            return word in _WORDS["true"]
+        case "done" | "accepted":
+            return word in _WORDS["false"]
+        case None:
+            alone = _WORDS["rejecting"] - {"test", "progress"}
+            return len(tokens) == 1 and tokens[0] in alone
+        case "status" | "source" | "reviews":
+            turned = bool(_WORDS["turning"] & {*tokens})
+            said = _WORDS["counting"] if turned else _WORDS["rejecting"]
+            return bool(said & {*tokens})
+        case _:
+            assert_never(kind)
 
 
 def _is_known(kind: _Kind, word: str) -> bool:

@@ -175,7 +175,8 @@ def row_reader() -> Callable[[Record, str], Record]:
     It takes the record, and the file and its line for messages. It raises LabelsError if a sample has another form than
     its tool writes.
     """
-    shapes = _results()
+    # Most tools have no lines, and each is asked for every line.
+    shapes = [one for one in _results() if type(one).belongs is not Results.belongs]
 
     def row_of(record: Record, place: str) -> Record:
         for shape in shapes:

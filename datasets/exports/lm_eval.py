@@ -17,6 +17,8 @@ from judgesmith.datasets.exports.samples import (
 )
 from judgesmith.datasets.marks import word_set
 
+#: Keys that every sample has.
+_KEYS = frozenset({"doc_id", "arguments", "resps", "filtered_resps"})
 #: Keys of a sample that are no metrics.
 _NO_METRICS = word_set(
     "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash target_hash"
@@ -34,8 +36,7 @@ class LmEval(Results):
     about = "lm-eval, logged samples"
 
     def belongs(self, record: Mapping[str, Any]) -> bool:
-        needed = {"doc_id", "arguments", "resps", "filtered_resps"}
-        return needed <= record.keys()
+        return record.keys() >= _KEYS
 
     def row(self, sample: Mapping[str, Any]) -> Record:
         question = _question(sample["arguments"])

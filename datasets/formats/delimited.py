@@ -144,7 +144,7 @@ def _fit(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
 
 def _above(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows above the header: a title has one cell, whose text is no column's name."""
-    from judgesmith.datasets.records import is_role
+    from judgesmith.datasets.roles import is_role
 
     titles: list[str] = []
     for place, row in enumerate(rows):
@@ -258,7 +258,7 @@ class _Rows:
             return None if any(cell.strip() for cell in beyond) else cells[:lacking]
         if lacking == 0 and not self.short:
             return cells
-        from judgesmith.datasets.records import is_comment, is_role
+        from judgesmith.datasets.roles import is_comment, is_role
 
         missing = header[len(cells) if lacking > 0 else self.cells :]
         optional = all(not is_role(name) or is_comment(name) for name in missing)

@@ -6,16 +6,13 @@ import pickle
 import numpy as np
 import pytest
 
-from judgesmith.datasets.records import (
-    Columns,
-    Labels,
-    as_text,
-    infer_scale,
-    merge_groups,
-    read_ratings,
-)
+from judgesmith.datasets.columns import Columns
+from judgesmith.datasets.ratings import read_ratings
+from judgesmith.datasets.records import Labels, merge_groups
 from judgesmith.datasets.row import Row
+from judgesmith.datasets.scales import infer_scale
 from judgesmith.errors import LabelsError, OptionError
+from judgesmith.rows import as_text
 
 
 def row(number: int, source: str = "s", output: str = "o", **rest: object) -> Row:

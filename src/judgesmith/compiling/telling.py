@@ -42,7 +42,7 @@ def _rows(labels: Labels) -> str:
 
 def _reading(labels: Labels, account: Account) -> Iterator[str]:
     """Yield how the rows of a file were read, a line each."""
-    from judgesmith.datasets.sheet import rows_in_words
+    from judgesmith.datasets.problems import rows_in_words
 
     count = len(labels)
     if labels.kind != "score":
@@ -70,7 +70,7 @@ def show_labels(labels: Labels) -> None:
     """How the ratings are distributed, and two rows as they are judged: the worst and the best."""
     import numpy as np
 
-    from judgesmith.datasets.sheet import undecided
+    from judgesmith.datasets.raters import undecided
     from judgesmith.running.console import out
     from judgesmith.tables import shortened
 

@@ -16,8 +16,8 @@ import numpy as np
 from judgesmith.agreement.correlation import Vector
 from judgesmith.datasets.exports import JUDGES as RESULTS
 from judgesmith.datasets.orders import check_orders
-from judgesmith.datasets.records import CODES
 from judgesmith.datasets.row import OVERALL
+from judgesmith.datasets.scales import CODES
 from judgesmith.datasets.sheet import Outputs as File
 from judgesmith.errors import ArtifactError, LabelsError, OptionError
 from judgesmith.evaluating.columns import column_reasons, column_scores, places_like

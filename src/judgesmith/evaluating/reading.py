@@ -10,7 +10,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.datasets.meanings import candidates
-from judgesmith.datasets.records import ROLES
+from judgesmith.datasets.roles import ROLES
 from judgesmith.datasets.sheet import Outputs as File
 
 #: Columns, and rows, that one line names.

@@ -22,20 +22,21 @@ from judgesmith.datasets.loading import read_outputs
 from judgesmith.datasets.marks import Marks, named_scale
 from judgesmith.datasets.meanings import likely_scores, parts_of
 from judgesmith.datasets.orders import Orders, refuse_unordered
-from judgesmith.datasets.records import (
+from judgesmith.datasets.ratings import read_ratings
+from judgesmith.datasets.records import merge_groups
+from judgesmith.datasets.rivals import refuse_rivals
+from judgesmith.datasets.roles import is_score
+from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.datasets.scales import (
+    Ratings,
     infer_scale,
-    is_score,
-    merge_groups,
-    read_ratings,
     refuse_codes,
     refuse_outliers,
+    refuse_outside,
     refuse_reversed,
     refuse_scales,
 )
-from judgesmith.datasets.rivals import refuse_rivals
-from judgesmith.datasets.row import OVERALL, Row
 from judgesmith.datasets.sheet import Outputs as File
-from judgesmith.datasets.sheet import refuse_outside
 from judgesmith.errors import LabelsError
 from judgesmith.evaluating.reading import Reading
 from judgesmith.rows import DERIVED
@@ -347,18 +348,19 @@ def _read_aspect(
         joined.ratings[aspect] = table
     defined = values[~np.isnan(values)]
     rated = [row for row in file.rows if aspect in row.scores]
-    refuse_reversed(file.origin, column, rated, aspect, marks, stated=scale is not None)
+    people = Ratings(file.origin, column, rated, aspect, marks)
+    refuse_reversed(people, stated=scale is not None)
     if scale is None:
-        refuse_scales(file.origin, column, rated, aspect)
+        refuse_scales(people)
     else:
-        refuse_outside(file.origin, column, rated, aspect, scale)
+        refuse_outside(people, scale)
     stated = scale or _stated_scale(file, aspect, marks)
     shares = stated == (0, 100) and scale is None and np.nanmax(values) <= 1
     if stated is not None and not shares:
         joined.scales[aspect] = stated
     elif len(defined):
-        refuse_codes(file.origin, column, rated, aspect)
-        refuse_outliers(file.origin, column, rated, aspect)
+        refuse_codes(people)
+        refuse_outliers(people)
         singles = (np.array(of_row) for of_row in ratings if len(of_row))
         every = np.concatenate([defined, *singles])
         joined.scales[aspect] = infer_scale(every, len(defined))

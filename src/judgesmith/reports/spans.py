@@ -26,8 +26,8 @@ from markupsafe import Markup
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.conversation import turns_in
-from judgesmith.datasets.records import infer_scale
 from judgesmith.datasets.row import Row
+from judgesmith.datasets.scales import infer_scale
 from judgesmith.pages import environment
 from judgesmith.reports.rows import (
     GROUNDED,

@@ -11,7 +11,9 @@ import numpy as np
 
 from judgesmith.conversation import parsed
 from judgesmith.datasets.marks import Marks, named_scale
-from judgesmith.datasets.records import Labels, infer_scale, scored_by
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.roles import scored_by
+from judgesmith.datasets.scales import infer_scale
 from judgesmith.datasets.sheet import Outputs
 from judgesmith.programs import artifact
 from judgesmith.programs.contract import (

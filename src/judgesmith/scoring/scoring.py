@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from judgesmith.agreement.conformal import deferred
 from judgesmith.datasets.formats import written_as
 from judgesmith.datasets.loading import Compared, iter_rows, read_compared
-from judgesmith.datasets.records import unusual
+from judgesmith.datasets.roles import unusual
 from judgesmith.datasets.row import Row
 from judgesmith.errors import OptionError, OutageError
 from judgesmith.optimizers.examples import numbers_of

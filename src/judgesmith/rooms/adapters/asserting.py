@@ -244,7 +244,7 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
     """Yield texts or rows as items; rows by the columns that the judge was compiled from, where they have these."""
     from judgesmith.datasets.formats import open_table
     from judgesmith.datasets.loading import iter_rows
-    from judgesmith.datasets.records import unusual
+    from judgesmith.datasets.roles import unusual
     from judgesmith.datasets.tables import is_table, table_records
     from judgesmith.rows import rows_of
     from judgesmith.signatures.values import Item

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judgesmith.datasets.records import Columns
+from judgesmith.datasets.columns import Columns
 from judgesmith.errors import ArtifactError, LabelsError, OptionError
 from judgesmith.extras import from_extra
 from judgesmith.optimizers.examples import numbers_of

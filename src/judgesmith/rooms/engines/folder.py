@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs, parquet
 
+from judgesmith.datasets.columns import Columns
 from judgesmith.datasets.formats import format_of
 from judgesmith.datasets.loading import iter_rows
-from judgesmith.datasets.records import Columns
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.rooms.engines.batches import BatchScorer
 from judgesmith.running.opening import roles_for

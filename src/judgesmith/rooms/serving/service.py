@@ -9,7 +9,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from judgesmith.datasets.records import unusual
+from judgesmith.datasets.roles import unusual
 from judgesmith.errors import JudgesmithError, ModelError, OptionError
 from judgesmith.programs.artifact import fingerprint
 from judgesmith.programs.judge import Judge
