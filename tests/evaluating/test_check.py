@@ -178,10 +178,10 @@ def test_two_raters_of_pass_and_fail_are_the_ceiling(cli: Any, tmp_path: Path) -
         rows.append(dict(zip(("ann", "bo", "gpt4"), words, strict=True)))
     equal = sum(row["ann"] == row["bo"] for row in rows)
     path = written(tmp_path, rows)
-    words: list[Any] = ["check", path, "--judge", "gpt4", "--json"]
+    given: list[Any] = ["check", path, "--judge", "gpt4", "--json"]
     for name in ("ann", "bo"):
-        words += ["--columns", f"rater_score={name}"]
-    (answer,) = cli(*words).told["answers"]
+        given += ["--columns", f"rater_score={name}"]
+    (answer,) = cli(*given).told["answers"]
     assert f"two people agree on {100 * equal / 60:.0f} % [" in " ".join(
         answer["facts"]
     )
@@ -447,6 +447,46 @@ def test_a_baseline_that_is_none_or_of_other_rows_is_refused(
     cli("check", written(tmp_path, others), *words, *gate).refused(
         "0 labelled rows are in this run"
     )
+
+
+# Looking after every label ----------------------------------------------------------------------------------------
+
+
+def test_labels_may_be_looked_at_one_by_one(cli: Any, tmp_path: Path) -> None:
+    rows = decided(0, 0, 0, 40)
+    words = ("--human", "label", "--judge", "gpt4", "--anytime", "--fail-under")
+    for n, row in enumerate(rows):
+        row["labelled_at"] = (
+            f"2026-11-28T10:{59 - n:02}:00+00:00"  # the last row came first
+        )
+        row["gpt4"] = "fail" if n < 5 else "pass"
+    rows[39]["label"] = rows[39]["gpt4"] = "fail"
+    path = written(tmp_path, rows)
+    # (.9 / .8) ** 26 = 21.4 > 20: 26 right answers suffice, in the order in which they came
+    done = cli("check", path, *words, "accuracy>=0.8")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    assert "accuracy>=0.8 is passed: 26 of 40 labels that it counts sufficed" in said
+    assert "in the order in which they were given" in said
+    for row in rows:
+        del row["labelled_at"]  # now the five wrong ones come first: 2 ** 4 > 10
+    done = cli("check", written(tmp_path, rows), *words, "accuracy>=0.8")
+    assert done.code == 1
+    assert "is not passed: 4 of 40 labels" in done.err
+    done = cli(
+        "check", written(tmp_path, rows[5:20] + rows[39:]), *words, "accuracy>=0.8"
+    )
+    assert done.code == 1
+    assert "is open after 16 labels that it counts; about 10 more decide it" in done.err
+
+
+def test_only_gates_on_shares_may_be_looked_at_one_by_one(
+    cli: Any, tmp_path: Path
+) -> None:
+    path = written(tmp_path, decided(11, 12, 2, 55))
+    words = ("check", path, "--human", "label", "--judge", "gpt4", "--anytime")
+    cli(*words).refused("--anytime needs --fail-under")
+    cli(*words, "--fail-under", "spearman>=0.4").refused("is not on a share of rows")
 
 
 # Certificates -----------------------------------------------------------------------------------------------------

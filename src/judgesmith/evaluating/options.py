@@ -53,6 +53,10 @@ class EvaluateOptions(Limits, EvaluationOptions):
         "Number of runs with --baseline, e.g. commits, that share one error of 5 %.",
         ge=1,
     )
+    anytime: bool = option(
+        False,
+        "Test gates on shares so that they may be looked at after every label, and stop when decided.",
+    )
     probability: str | None = option(
         None,
         "Column with the probability, in (0, 1], that a row was drawn for labelling. Default: equal probabilities.",

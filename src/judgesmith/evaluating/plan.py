@@ -16,6 +16,7 @@ import scipy
 
 from judgesmith.agreement.coefficients import title_of
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
+from judgesmith.agreement.sequential import ShareTest
 from judgesmith.agreement.sequential import power as power_of_share
 from judgesmith.evaluating.decided import Decided
 from judgesmith.evaluating.gate import Gate
@@ -241,7 +242,9 @@ def _of_share(gate: Gate, labels: int, own: int) -> Iterator[str]:
     needs = next((m for m in _numbers(labels) if passing(m) >= WANTED), None)
     enough = "" if needs is None else f", {WANTED:.0%} needs about {needs}"
     name = gate.text.partition(">")[0].strip()
+    looking = ShareTest(gate.bar, true).expected(true) * labels / own
     yield (
         f"A judge of true {name} {true:g} passes {gate.text} with these {labels} labels in {passing(labels):.0%}, with "
-        f"{4 * labels} in {passing(4 * labels):.0%}{enough}."
+        f"{4 * labels} in {passing(4 * labels):.0%}{enough}; looked at after every label (--anytime), about "
+        f"{math.ceil(looking)} decide it."
     )

@@ -14,6 +14,7 @@ from judgesmith.agreement.coefficients import decided as of_decisions
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.answer import Answer, answers
+from judgesmith.evaluating.anytime import check_shares, looked
 from judgesmith.evaluating.baseline import Again, Retest
 from judgesmith.evaluating.certificate import certificate, check_certificate
 from judgesmith.evaluating.claims import Claim, claims
@@ -48,6 +49,8 @@ def run(request: EvaluateRequest) -> int:
     if request.spans is not None:
         return _spans(request, options)
     gates = [Gate.parse(text) for text in request.fail_under]
+    if options.anytime:
+        check_shares(gates)
     for gate in gates:
         options = _with_gate(options, gate)
     data = read_judged(request.sources, _selection(request, options))
@@ -84,6 +87,10 @@ def run(request: EvaluateRequest) -> int:
     retest = Retest(request.baseline, options, options.looks)
 
     def reasons(gate: Gate) -> list[str]:
+        if options.anytime:
+            looks = looked(gate, data, decided, chances)
+            data.notes += [str(look) for look in looks]
+            return [str(look) for look in looks if not look.passed]
         if retest.passed_before(gate):
             return retest.reasons(gate, data, decided)
         return gate.judge(result, options.min_coverage, rates)
