@@ -3,6 +3,7 @@
 A family of names is added by a line of `PATHS` for each place that takes a name: what it does with one.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -10,11 +11,13 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
+from judgesmith.cli.commands import Model
 from judgesmith.errors import JudgesmithError
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.names import check_chosen, check_listed
 from judgesmith.programs.models.price import check_priced
-from judgesmith.programs.models.provider import Provider, providers
+from judgesmith.programs.models.provider import Provider, beginnings, providers
+from judgesmith.programs.models.providers.litellm import FORMS
 from judgesmith.programs.simple import judge
 from judgesmith.rooms.adapters.batches import INTERFACES, interface_of
 from judgesmith.running.opening import open_model
@@ -88,3 +91,13 @@ def test_a_provider_that_has_no_way_to_open_models_opens_none(
 def test_batches_are_declared_where_they_are() -> None:
     declared = {one for part in providers.parts().values() for one in part.batches}
     assert declared == set(INTERFACES)
+
+
+def test_every_beginning_that_help_and_pages_name_is_a_providers() -> None:
+    page = Path(__file__).parents[1] / "docs/pages/howto/models.md"
+    said = [field.description or "" for field in Model.model_fields.values()]
+    said.append(page.read_text(encoding="utf-8").partition("\n## ")[0])
+    named = set(re.findall(r"([a-z_]+[/:])(?=[A-Z…])", "\n".join(said)))
+    assert {"openai/", "local/", "gguf:", "recorded:", "zeroshot:"} <= named
+    known = {*beginnings(), *(f"{provider}/" for provider in FORMS)}
+    assert named <= known

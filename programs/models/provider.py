@@ -76,6 +76,8 @@ class Provider:
     """Whether a call costs nothing."""
     in_process: ClassVar[bool] = False
     """Whether its models run inside this process."""
+    catalog: ClassVar[bool] = False
+    """Whether its models are those of the catalog, which are fetched by name."""
     absent: ClassVar[bool] = False
     """Whether no model is behind its names: answers are in a file, or there are none."""
     listed: ClassVar[str | None] = None
@@ -126,6 +128,16 @@ class Provider:
     def qualified(cls, name: str) -> str:
         """Return the name by which a served model is the same one wherever it is served."""
         return name
+
+    @classmethod
+    def size(cls, name: str) -> int:
+        """Return the bytes of a model's weights that this process would read; 0 if it reads none.
+
+        Raises:
+            OSError: If the file cannot be looked at.
+            ModelError: If the model is unknown.
+        """
+        return 0
 
     @classmethod
     def context(cls) -> int | None:

@@ -52,7 +52,15 @@ class Local(InProcess):
 
     name = "local/"
     about = "Small models of the catalog, in this process (extra `local`)."
+    catalog = True
     listed = WORD
+
+    @classmethod
+    def size(cls, name: str) -> int:
+        """Return the bytes of a model's file, as the catalog has them."""
+        from judgesmith.programs.models.files import find_model
+
+        return find_model(name.removeprefix(cls.name)).bytes
 
 
 @providers.register
@@ -61,6 +69,11 @@ class GGUF(InProcess):
 
     name = "gguf:"
     about = "A GGUF file, in this process (extra `local`)."
+
+    @classmethod
+    def size(cls, name: str) -> int:
+        """Return the bytes of the file."""
+        return Path(name.removeprefix(cls.name)).stat().st_size
 
     @classmethod
     def shown(cls, name: str) -> str:

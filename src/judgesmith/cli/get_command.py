@@ -13,8 +13,6 @@ from judgesmith.cli.commands import Command, Json, argument, flag
 from judgesmith.cli.list_command import licence_of, rows_of, set_data
 from judgesmith.errors import LabelsError, OptionError
 
-OLLAMA = ("ollama", "ollama_chat")
-
 
 class Get(Command, Json):
     """Fetch benchmark sets (bench/NAME) and models (local/NAME, ollama_chat/NAME).
@@ -41,9 +39,7 @@ class Get(Command, Json):
         """Fetch the models and data sets named."""
         from judgesmith.running.console import print_json
 
-        models = [
-            name for name in self.names if name.partition("/")[0] in (*OLLAMA, "local")
-        ]
+        models = [name for name in self.names if _is_model(name)]
         sets = self._sets([name for name in self.names if name not in models])
         if sets is None:
             return 1
@@ -61,15 +57,18 @@ class Get(Command, Json):
     def _model(self, name: str) -> Path | None:
         from rich.markup import escape
 
-        from judgesmith.programs.models.ollama import pull_ollama
+        from judgesmith.programs.models.ollama import is_ollama, pull_ollama
+        from judgesmith.programs.models.provider import provider_of
         from judgesmith.running.console import out
         from judgesmith.running.opening import fetch, fetching
 
-        provider, _, model = name.partition("/")
-        if provider in OLLAMA and model:
+        path = None
+        if is_ollama(name):
+            model = provider_of(name).model_of(name)
             with fetching(model) as progress:
                 pull_ollama(model, self.host, progress=progress)
-        path = None if provider in OLLAMA and model else fetch(name)
+        else:
+            path = fetch(name)
         if not self.as_json:
             out.print(
                 f"{escape(name)} is there"
@@ -122,6 +121,14 @@ class Get(Command, Json):
                     soft_wrap=True,
                 )
         return done
+
+
+def _is_model(name: str) -> bool:
+    """Return whether a name is that of a model which can be fetched, and not of a data set."""
+    from judgesmith.programs.models.ollama import is_ollama
+    from judgesmith.programs.models.provider import provider_of
+
+    return is_ollama(name) or provider_of(name).catalog
 
 
 def _asks() -> bool:

@@ -43,7 +43,7 @@ from judgesmith.programs.models.lm import (
     Sampling,
     language_model,
 )
-from judgesmith.programs.models.provider import NO_MODEL, is_local
+from judgesmith.programs.models.provider import NO_MODEL, is_local, provider_of
 from judgesmith.programs.models.threads import thread_count
 from judgesmith.running.console import err
 from judgesmith.running.settings import ReachOptions
@@ -75,10 +75,7 @@ def reading_seconds(tokens: int, models: Sequence[str]) -> float:
 
 def _size(name: str) -> int:
     with suppress(OSError, JudgesmithError):
-        if name.startswith("local/"):
-            return find_model(name.removeprefix("local/")).bytes
-        if name.startswith("gguf:"):
-            return Path(name.removeprefix("gguf:")).stat().st_size
+        return provider_of(name).size(name)
     return 0
 
 
@@ -222,9 +219,10 @@ def open_model(
             "no language model: give --lm (or set JUDGESMITH_LM), for example --lm local/qwen2.5-0.5b, "
             "--lm ollama_chat/llama3.1:8b or --lm openai/gpt-4o-mini"
         )
-    if name.startswith("local/"):
+    provider = provider_of(name)
+    if provider.catalog:
         fetch(name)
-    loads = is_local(name)
+    loads = provider.in_process
     with err.status(f"loading {escape(name)} …") if loads else nullcontext():
         return language_model(name, connection=where, sampling=sampling)
 
@@ -298,7 +296,7 @@ def open_others(judge: Judge, where: Connection | None) -> None:
     for name in models_of(method):
         if name not in read:
             open_model(name, where)
-        elif name.startswith("local/"):
+        elif provider_of(name).catalog:
             fetch(name)
     connect_models(method, where)
 

@@ -8,7 +8,7 @@ documents and counts on the other. Sources: Deutsch, Foster & Freitag 2023 (ties
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, assert_never
 
 import numpy as np
@@ -70,52 +70,78 @@ def accuracy(
     cell = Cell(math.nan, 0, every, int((~usable).sum()), len(y), None)
     x = x[usable]
     y = y[usable]
-    group = units.doc if level == "sample" else np.zeros(len(x), dtype=np.intp)
-    sizes = np.bincount(group)
-    pairs = int((sizes * (sizes - 1) // 2).sum())
-    if level == "system":
-        cell.n = units.systems
-        if units.systems < 2:
-            cell.reason = (
-                f"{units.systems} systems with a prediction, at least 2 are needed"
-            )
-        else:
-            _bound(
-                cell,
-                Bounded(_of_systems(x, y, units)),
-                units,
-                units.systems**2,
-                options,
-            )
-    elif pairs > MOST_PAIRS:
-        advice = "; take level sample" if level == "pooled" else ""
-        cell.reason = f"{len(x)} rows make too many pairs{advice}"
-    else:
-        cell.n = int(np.count_nonzero(sizes > 1)) if level == "sample" else len(x)
-        half = np.zeros(units.documents, dtype=np.intp)
-        if not pairs:
-            cell.reason = "no two rows to compare"
-            epsilon = np.full(1, np.nan)
-        elif cross:
-            half = np.random.default_rng(options.seed).permutation(units.documents) % 2
-            sides = [half[units.doc] == side for side in (0, 1)]
-            epsilon = np.array(
-                [fitted_epsilon(x[rows], y[rows], group[rows]) for rows in sides]
-            )[1 - half]
-            if np.isnan(epsilon).any():
-                cell.reason = "too few documents to choose epsilon on half of them"
+    match level:
+        case "system":
+            cell.n = units.systems
+            if units.systems < 2:
+                cell.reason = (
+                    f"{units.systems} systems with a prediction, at least 2 are needed"
+                )
             else:
-                cell.reason = None
-        else:
-            epsilon = np.full(units.documents, fitted_epsilon(x, y, group))
-        if cell.reason is None:
-            within = _within if level == "sample" else _pooled
-            alike = within(x, y, units, epsilon + _rounding(x), half)
-            _bound(
-                cell, Bounded(alike, Range(0.0, 1.0, (pairs,))), units, len(x), options
-            )
+                means = Bounded(_of_systems(x, y, units))
+                _bound(cell, means, units, units.systems**2, options)
+        case "pooled":
+            together = np.zeros(len(x), dtype=np.intp)
+            if _fits(cell, together, "; take level sample"):
+                cell.n = len(x)
+                _compare_rows(
+                    cell, (x, y, units, together), _pooled, options, cross=cross
+                )
+        case "sample":
+            if _fits(cell, units.doc, ""):
+                cell.n = int(np.count_nonzero(np.bincount(units.doc) > 1))
+                _compare_rows(
+                    cell, (x, y, units, units.doc), _within, options, cross=cross
+                )
+        case "within":
+            raise OptionError("acc_eq is not computed within systems")
+        case _:
+            assert_never(level)
     cell.skipped = every - cell.n
     return cell
+
+
+def _pairs(group: Codes) -> int:
+    sizes = np.bincount(group)
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def _fits(cell: Cell, group: Codes, advice: str) -> bool:
+    """Return whether the pairs of rows of one group can be compared; if not, the cell says so."""
+    if _pairs(group) <= MOST_PAIRS:
+        return True
+    cell.reason = f"{len(group)} rows make too many pairs{advice}"
+    return False
+
+
+def _compare_rows(
+    cell: Cell,
+    rows: tuple[Vector, Vector, Units, Codes],
+    alike: Callable[[Vector, Vector, Units, Vector, Codes], Statistic],
+    options: EvaluationOptions,
+    *,
+    cross: bool,
+) -> None:
+    """Fill in the accuracy of pairs of rows of one group: predictions, ratings, units and the groups."""
+    x, y, units, group = rows
+    pairs = _pairs(group)
+    half = np.zeros(units.documents, dtype=np.intp)
+    if not pairs:
+        cell.reason = "no two rows to compare"
+        return
+    if cross:
+        half = np.random.default_rng(options.seed).permutation(units.documents) % 2
+        sides = [half[units.doc] == side for side in (0, 1)]
+        fitted = [fitted_epsilon(x[side], y[side], group[side]) for side in sides]
+        epsilon = np.array(fitted)[1 - half]
+        if np.isnan(epsilon).any():
+            cell.reason = "too few documents to choose epsilon on half of them"
+            return
+    else:
+        epsilon = np.full(units.documents, fitted_epsilon(x, y, group))
+    statistic = alike(x, y, units, epsilon + _rounding(x), half)
+    bounded = Bounded(statistic, Range(0.0, 1.0, (pairs,)))
+    _bound(cell, bounded, units, len(x), options)
 
 
 def soft_accuracy(aspect: Aspect, judge: str, options: EvaluationOptions) -> Cell:
