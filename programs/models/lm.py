@@ -115,6 +115,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         connection = connection or Connection()
         if not reached.kept:
             connection = replace(connection, cache=False)
+        provider = provider_of(reached.name)
         lm = cls(
             reached.name,
             reached.transport,
@@ -122,7 +123,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             sampling=sampling,
             connection=connection,
             default_concurrency=reached.concurrency,
-            knows_grammar=provider_of(reached.name).grammars,
+            knows_grammar=provider.grammars,
         )
         lm.weights = reached.weights
         lm.digest = reached.digest
@@ -130,6 +131,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         lm.one_by_one = reached.one_by_one
         lm.longest = reached.longest
         lm._capabilities = reached.able
+        if reached.able is None and not provider.probed:
+            lm._capabilities = Capabilities()
         return lm
 
     def _sending(self, transport: Transport, *, patient: bool = False) -> Sender:
@@ -514,10 +517,14 @@ def _foreign(
 ) -> LanguageModel:
     """A `dspy.LM` object's LanguageModel, the same one each time, so that it is probed once."""
     # A foreign object does its own caching: two of them with one name may be different servers.
-    reached = Reached(
-        name=lm.model, transport=ThroughDSPy(lm), identity="dspy", kept=False
+    connection = replace(connection, cache=False)
+    return LanguageModel(
+        lm.model,
+        ThroughDSPy(lm),
+        identity="dspy",
+        sampling=sampling,
+        connection=connection,
     )
-    return LanguageModel.of(reached, sampling, connection)
 
 
 def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:

@@ -42,7 +42,7 @@ class Reached:
     concurrency: int = 16
     """Calls under way at once, unless the connection says otherwise."""
     able: Capabilities | None = None
-    """What it can do; None if that is to be probed."""
+    """What it can do, where that is known; None leaves it to the provider's `probed`."""
     kept: bool = True
     """Whether answers may be kept on disk."""
     longest: int | None = None
@@ -66,8 +66,8 @@ class Provider:
     """Other beginnings."""
     about: ClassVar[str]
     """What its models are, in one line."""
-    logprobs: ClassVar[bool | None] = None
-    """Whether its models give log-probabilities; None if each is probed."""
+    probed: ClassVar[bool] = True
+    """Whether each model is asked what it can do; one that is not gives text, and no log-probabilities."""
     grammars: ClassVar[bool] = False
     """Whether its models answer by a grammar (GBNF)."""
     batches: ClassVar[tuple[str, ...]] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from judgesmith.programs.models.connection import Capabilities, Connection
+from judgesmith.programs.models.connection import Connection
 from judgesmith.programs.models.provider import Provider, Reached, providers
 from judgesmith.programs.models.reaching import checked_address
 
@@ -15,7 +15,7 @@ class Decision(Provider):
 
     name = "decision:"
     about = "Models that answer typed questions on a server (--method decisions)."
-    logprobs = False
+    probed = False
 
     @classmethod
     def open(cls, name: str, connection: Connection) -> Reached:
@@ -29,7 +29,6 @@ class Decision(Provider):
             name=name,
             transport=Served(model, place, key, connection.timeout),
             identity=place,
-            able=Capabilities(),
         )
 
 
@@ -39,7 +38,7 @@ class ZeroShotClassifier(Provider):
 
     name = "zeroshot:"
     about = "Zero-shot classifiers of transformers (--method decisions)."
-    logprobs = False
+    probed = False
 
     @classmethod
     def open(cls, name: str, connection: Connection) -> Reached:
@@ -50,7 +49,6 @@ class ZeroShotClassifier(Provider):
             name=name,
             transport=ZeroShot(cls.model_of(name)),
             identity=_place(connection),
-            able=Capabilities(),
             kept=False,  # nothing tells whether the weights of a name are still the same
         )
 

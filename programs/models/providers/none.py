@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from judgesmith.programs.answers.reply import Reply
-from judgesmith.programs.models.connection import Capabilities, Connection
+from judgesmith.programs.models.connection import Connection
 from judgesmith.programs.models.provider import (
     NO_MODEL,
     Provider,
@@ -30,7 +30,7 @@ class NoModel(Provider):
 
     name = NO_MODEL
     about = "No model, for judges that need none."
-    logprobs = False
+    probed = False
     free = True
     absent = True
     listed = ""
@@ -42,6 +42,5 @@ class NoModel(Provider):
             name=name,
             transport=Nobody(),
             identity="",
-            able=Capabilities(),
             kept=False,
         )

@@ -14,7 +14,7 @@ from judgesmith.likeness import folded
 from judgesmith.lines import json_lines
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import row_context
-from judgesmith.programs.models.connection import Capabilities, Connection
+from judgesmith.programs.models.connection import Connection
 from judgesmith.programs.models.provider import RECORDED, Provider, Reached
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.readings.bindings.columns import Column
@@ -68,7 +68,7 @@ class Recorded(Provider):
 
     name = RECORDED
     about = "Scores that are in a file: recorded:FILE#COLUMN."
-    logprobs = False
+    probed = False
     free = True
     absent = True
 
@@ -79,7 +79,6 @@ class Recorded(Provider):
             name=name,
             transport=RecordedScores(name),
             identity="",
-            able=Capabilities(),
             kept=False,
         )
 

@@ -296,7 +296,7 @@ def _provider(provider: type[Provider]) -> dict[str, Any]:
     return {
         "names": [provider.name, *provider.aliases],
         "about": provider.about,
-        "logprobs": provider.logprobs,
+        "probed": provider.probed,
         "grammars": provider.grammars,
         "batches": list(provider.batches),
     }
@@ -305,7 +305,7 @@ def _provider(provider: type[Provider]) -> dict[str, Any]:
 def _said(way: Mapping[str, Any]) -> str:
     """Return what the models of a provider are, and what sets them apart."""
     said = [way["about"]]
-    if way["logprobs"] is False:
+    if not way["probed"]:
         said.append("No log-probabilities.")
     if way["grammars"]:
         said.append("Grammars.")
