@@ -432,6 +432,9 @@ def scoring(judge: Held) -> dict[str, Any]:
         name: to_jsonable_python(getattr(judge.outcome, name))
         for name in Scoring.model_fields
     }
+    sure = values["sureness"]
+    if sure is not None and sure["seen"] is None:  # as earlier versions saved it
+        del sure["seen"]
     return {
         name: v
         for name, v in values.items()

@@ -346,6 +346,8 @@ class Sureness:
     times: Annotated[tuple[float | None, ...], Field(max_length=64)]
     rows: Annotated[int, Field(ge=1)]
     documents: Annotated[int, Field(ge=1)]
+    seen: tuple[float, float] | None = None
+    """The lowest and the highest raw percent of these rows; None in judges of earlier versions."""
 
     def __post_init__(self) -> None:
         if len(self.percent) != len(self.error) or len(self.coverage) != len(
@@ -364,6 +366,18 @@ class Sureness:
             raise ArtifactError(
                 "the sureness's percents and coverages must strictly increase"
             )
+        if self.seen is not None and not 0 <= self.seen[0] <= self.seen[1] <= 100:
+            raise ArtifactError("the sureness's range of percents leaves 0..100")
+
+    def beyond(self, percent: float) -> str | None:
+        """Return a note on a raw percent outside those of the labelled rows, for which no interval was tested."""
+        if self.seen is None or self.seen[0] <= percent <= self.seen[1]:
+            return None
+        low, high = self.seen
+        return (
+            f"its raw score, {percent:.3g}, is outside those of the labelled rows, {low:.3g} to {high:.3g}: "
+            "the interval may be too narrow"
+        )
 
     def expected_error(self, percent: float) -> float:
         """Return the expected distance from the human rating, on the user's scale."""
@@ -409,6 +423,10 @@ class Outcome:
         if knots.score[0] < scale.low - slack or knots.score[-1] > scale.high + slack:
             raise ArtifactError(f"the calibration's scores leave the scale {scale}")
 
+    def _whole(self, interval: ScoreInterval) -> bool:
+        """Return True if an interval promises nothing, since it is the whole scale."""
+        return interval.low <= self.scale.low and interval.high >= self.scale.high
+
     def score(self, percent: float) -> float:
         """Return the score on the user's scale."""
         return (self.calibration or _linear(self.scale))(percent)
@@ -419,7 +437,11 @@ class Outcome:
         score = self.score(percent)
         decided: dict[str, Any] = {"score": score}
         if self.sureness is not None:
-            decided["interval"] = self.sureness.interval(percent, score, self.scale)
+            interval = self.sureness.interval(percent, score, self.scale)
+            decided["interval"] = interval
+            note = self.sureness.beyond(percent)
+            if note is not None and interval is not None and not self._whole(interval):
+                decided["notes"] = (*verdict.notes, note)
         if self.decision is not None:
             decided |= {
                 "category": self.decision.category(percent),

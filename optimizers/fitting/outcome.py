@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
@@ -271,6 +272,8 @@ def fit_sureness(
         tuple(round(r, 6) + 1e-6 if np.isfinite(r) else None for r in reach),
         len(x),
         len(set(members)),
+        # Rounded outwards: no labelled row is beyond them.
+        (math.floor(x.min() * 1000) / 1000, math.ceil(x.max() * 1000) / 1000),
     )
 
 

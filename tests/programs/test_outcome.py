@@ -14,14 +14,19 @@ from hypothesis import strategies as st
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
+from judgesmith.optimizers.fitting.outcome import fit_sureness
+from judgesmith.programs import artifact
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.outcome import (
     SLOPE,
     BradleyTerry,
     Calibration,
     Decision,
+    Outcome,
     Sureness,
 )
-from judgesmith.signatures.values import Scale
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.signatures.values import Scale, Verdict
 from judgesmith.testing.scripted import MakeScripted
 
 FIVE = Scale(1, 5)
@@ -233,3 +238,41 @@ def test_a_number_between_knots_is_numpys(
         expected = np.interp(place, *knots)
         assert sure.expected_error(place) == expected or math.isnan(place)
     assert math.isnan(sure.expected_error(math.nan))
+
+
+@pytest.mark.parametrize(
+    ("percent", "times", "noted"),
+    [
+        (30.0, 1.0, False),
+        (75.0, 1.0, False),
+        (29.9, 1.0, True),
+        (99.0, 1.0, True),
+        (99.0, None, False),
+    ],
+)
+def test_a_score_unlike_the_labelled_ones_is_noted_beside_its_interval(
+    percent: float, times: float | None, noted: bool
+) -> None:
+    # Without a multiple the interval is the whole scale, which holds for any output.
+    sure = Sureness((50.0,), (0.5,), (0.9,), (times,), 40, 20, (30.0, 75.0))
+    verdict = Outcome(Scale(1, 5), sureness=sure)(Verdict(percent=percent))
+    assert verdict.interval is not None
+    assert any("outside those of the labelled rows" in n for n in verdict.notes) == (
+        noted
+    )
+    earlier = replace(sure, seen=None)
+    assert Outcome(Scale(1, 5), sureness=earlier)(Verdict(percent=percent)).notes == ()
+
+
+def test_the_range_of_labelled_scores_is_saved_and_holds_every_row() -> None:
+    percents = np.array([12.34567, 40.0, 88.88888, math.nan])
+    human = np.array([1.0, 3.0, 5.0, 2.0])
+    sure = fit_sureness(percents, human, human, list("abcd"), Scale(1, 5))
+    assert sure is not None
+    assert sure.seen == (12.345, 88.889)
+    assert all(sure.beyond(percent) is None for percent in percents[:3])
+    judge = Judge(DirectScorer("fluency"), outcome=Outcome(Scale(1, 5), sureness=sure))
+    assert artifact.to_dict(judge)["sureness"]["seen"] == [12.345, 88.889]
+    earlier = replace(judge.outcome, sureness=replace(sure, seen=None))
+    saved = artifact.to_dict(judge.with_(outcome=earlier))
+    assert "seen" not in saved["sureness"]
