@@ -34,6 +34,9 @@ def test_a_judge_names_what_it_was_started_from(
     compile_(rows_file(16), "--start", judge, "--forget", "r005").refused(
         "was compiled from r005", "leave --start out"
     )
+    compile_(rows_file(16), "--start", judge, "--as", "general/fluency").refused(
+        "--start has a judge's own task and criteria; leave --as out"
+    )
     saved = json.loads(judge.read_text())
     del saved["provenance"]["lineage"]
     judge.write_text(json.dumps(saved))

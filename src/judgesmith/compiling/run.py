@@ -359,13 +359,16 @@ class CompileRun:
                     self.library_aspect,
                 )
             )
-        if wrong := next(
-            (name for name in ("task", "criteria") if getattr(self.run, name)),
-            self.library_aspect,
-        ):
-            raise OptionError(
-                f"--start has a judge's own task and criteria; leave {wrong} out"
-            )
+        words = {
+            "--task": self.run.task,
+            "--criteria": self.run.criteria,
+            "--as": self.library_aspect,
+        }
+        for name, value in words.items():
+            if value:
+                raise OptionError(
+                    f"--start has a judge's own task and criteria; leave {name} out"
+                )
         judge = loading.build(artifact.read(self.start))
         judge.method.choose(**self.of_method)
         return judge
