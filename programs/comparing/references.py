@@ -1,13 +1,12 @@
 """Written references on disk: each document's are written once.
 
-SQLite in write-ahead mode. Within a process, rows of one document wait for the first.
+Within a process, rows of one document wait for the first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -44,14 +43,6 @@ def reference_key(
     return sha256(orjson.dumps(parts)).digest()
 
 
-def default_store_path() -> Path:
-    """Return `JUDGESMITH_REFERENCES`, or `references.sqlite` under `~/.cache/judgesmith`."""
-    path = os.environ.get("JUDGESMITH_REFERENCES")
-    if path:
-        return Path(path)
-    return Path.home() / ".cache" / "judgesmith" / "references.sqlite"
-
-
 class ReferenceStore(SharedFile):
     """References by key. Copies of a judge share it."""
 
@@ -59,9 +50,11 @@ class ReferenceStore(SharedFile):
     table = "texts"
     advice = "set JUDGESMITH_REFERENCES to another file or correct this one"
     without = "references are written again"
+    variable = "JUDGESMITH_REFERENCES"
+    file = "references.sqlite"
 
     def __init__(self, path: Path | str | None = None) -> None:
-        super().__init__(Path(path) if path else default_store_path())
+        super().__init__(path)
         self._locks = PerLoop[WeakValueDictionary[bytes, asyncio.Lock]](
             WeakValueDictionary
         )
@@ -112,7 +105,7 @@ def reference_store() -> ReferenceStore:
     Raises:
         OptionError: If its file cannot be used.
     """
-    return _store_at(default_store_path())
+    return _store_at(ReferenceStore.default_path())
 
 
 def _thaw(value: Any) -> ReferenceSet | None:

@@ -41,9 +41,13 @@ class SharedFile:
     table: ClassVar[str]
     advice: ClassVar[str]
     without: ClassVar[str]
+    variable: ClassVar[str]
+    """The environment variable that names another file than the usual one."""
+    file: ClassVar[str]
+    """The name of the usual one."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = Path(path) if path else self.default_path()
         self._lock = threading.Lock()
         self._has_warned = False
         try:
@@ -53,6 +57,13 @@ class SharedFile:
             raise OptionError(
                 f"{self.label} {self.path} cannot be used ({error}); {self.advice}"
             ) from None
+
+    @classmethod
+    def default_path(cls) -> Path:
+        """Return the file that the environment names, or the usual one under `~/.cache/judgesmith`."""
+        chosen = os.environ.get(cls.variable)
+        usual = Path.home() / ".cache" / "judgesmith" / cls.file
+        return Path(chosen) if chosen else usual
 
     def _open(self) -> None:
         """Connect, and wait for others: SQLite's own waiting does not cover the switch to write-ahead mode.
@@ -128,14 +139,6 @@ def _closed(db: sqlite3.Connection, process: int) -> None:
         db.close()
 
 
-def default_cache_path() -> Path:
-    """Return `JUDGESMITH_CACHE`, or `calls.sqlite` under `~/.cache/judgesmith`."""
-    chosen = os.environ.get("JUDGESMITH_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
-
-
 class CallCache(SharedFile):
     """A content-addressed store: key → JSON value."""
 
@@ -143,9 +146,8 @@ class CallCache(SharedFile):
     table = "calls"
     advice = "set JUDGESMITH_CACHE to another file, delete it, or pass --no-cache"
     without = "calls go on without it"
-
-    def __init__(self, path: Path | str | None = None) -> None:
-        super().__init__(Path(path) if path else default_cache_path())
+    variable = "JUDGESMITH_CACHE"
+    file = "calls.sqlite"
 
     @staticmethod
     def key(request: dict[str, Any]) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.programs.models.cache import SharedFile, default_cache_path
+from judgesmith.programs.models.cache import CallCache, SharedFile
 from judgesmith.programs.readings.passages import Passage, Piece
 from judgesmith.programs.readings.reader import Reader, TokenReading, read_all
 
@@ -29,7 +29,7 @@ class _Store(SharedFile):
 
 def default_store_path() -> Path:
     """Return `readings.sqlite` beside the call cache."""
-    return default_cache_path().with_name("readings.sqlite")
+    return CallCache.default_path().with_name("readings.sqlite")
 
 
 class KeptReader:

@@ -14,7 +14,7 @@ import numpy as np
 
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs import progress
-from judgesmith.programs.models.cache import default_cache_path
+from judgesmith.programs.models.cache import CallCache
 from judgesmith.programs.readings.bindings.batches import WORTH, Row, batches
 from judgesmith.programs.readings.bindings.graph import (
     Adapter,
@@ -131,7 +131,7 @@ class OpenVinoReader:
         self._process = _own_process(self.name)
         self._thread = ThreadPoolExecutor(1, f"reader of {self.name}")
         self._broken_off = False
-        spilled = Spilled(default_cache_path().parent)
+        spilled = Spilled(CallCache.default_path().parent)
         self._weights = weights = Weights(path, spilled.empty)
         self._shape = shape = Shape.of(weights)
         self.words = Vocabulary(weights.settings)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from judgesmith.errors import MissingExtraError, OptionError
 from judgesmith.extras import from_extra
-from judgesmith.programs.models.cache import default_cache_path
+from judgesmith.programs.models.cache import CallCache
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -103,7 +103,9 @@ def copy(source: str, target: str) -> None:
 def local_folder(name: str) -> Path:
     """Return the folder on this machine, the same at each call, in which an output of this address grows."""
     folder = (
-        default_cache_path().parent / "outputs" / sha256(name.encode()).hexdigest()[:16]
+        CallCache.default_path().parent
+        / "outputs"
+        / sha256(name.encode()).hexdigest()[:16]
     )
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -11,7 +11,6 @@ import pytest
 from judgesmith.programs.comparing import references as reference_store
 from judgesmith.programs.comparing.references import (
     ReferenceStore,
-    default_store_path,
     reference_key,
 )
 from judgesmith.programs.comparing.synthesis import ReferenceSet
@@ -106,7 +105,7 @@ def test_the_environment_names_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "x.sqlite"))
-    assert default_store_path() == tmp_path / "x.sqlite"
+    assert ReferenceStore.default_path() == tmp_path / "x.sqlite"
     assert reference_store.reference_store() is reference_store.reference_store()
 
 

@@ -16,7 +16,7 @@ from patience import HANG
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.comparing.references import ReferenceStore
-from judgesmith.programs.models.cache import CallCache, SharedFile, default_cache_path
+from judgesmith.programs.models.cache import CallCache, SharedFile
 
 
 @pytest.fixture
@@ -75,10 +75,11 @@ def test_a_path_that_cannot_hold_the_file_is_refused_with_what_to_do(
 
 def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "mine.sqlite"))
-    assert default_cache_path() == tmp_path / "mine.sqlite"
+    assert CallCache.default_path() == tmp_path / "mine.sqlite"
     monkeypatch.delenv("JUDGESMITH_CACHE")
     assert (
-        default_cache_path() == Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
+        CallCache.default_path()
+        == Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
     )
 
 
