@@ -104,6 +104,7 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
             folder / "made.json",
         ],
         "score": ["score", labelled, "--judge", judge, "--api-base", at, "-o", scored],
+        "check": ["check", labelled, "--judge", judge, "--api-base", at],
         "evaluate": ["evaluate", labelled, "--judge", judge, "--api-base", at],
         "report": ["report", scored, "-o", folder / "report.html"],
         "show": ["show", judge],
