@@ -370,6 +370,36 @@ def test_the_pass_rate_of_all_rows_is_a_gate(cli: Any, tmp_path: Path) -> None:
     cli(*words, "--fail-under", "rate>=1.5").refused("rate lies in 0..1")
 
 
+def test_rows_drawn_with_unequal_chances_have_a_pass_rate_and_no_advice(
+    cli: Any, tmp_path: Path
+) -> None:
+    """All that the judge fails, and a fifth of what it passes: of the labels half pass, of all rows .7."""
+    rng = random.Random(0)
+    rows = []
+    for _ in range(500):
+        good = rng.random() < 0.7
+        judge = good if rng.random() < 0.9 else not good
+        chance = 0.2 if judge else 1.0
+        drawn = rng.random() < chance
+        label = ("pass" if good else "fail") if drawn else ""
+        verdict = "pass" if judge else "fail"
+        rows.append({"label": label, "gpt4": verdict, "chance": chance})
+    path = written(tmp_path, rows)
+    answer = first(cli, path, "--probability", "chance")
+    assert "were drawn with unequal probabilities ('chance')" in answer["advice"]
+    assert answer["may_decide"] is None
+    words = ("check", path, "--human", "label", "--judge", "gpt4", "--json")
+    (rate,) = cli(*words, "--probability", "chance").told["pass_rates"]
+    assert rate["low"] < 0.7 < rate["high"]
+    labelled = [row for row in rows if row["label"]]
+    every = written(tmp_path, labelled, "labelled.csv")
+    gate = ("--probability", "chance", "--fail-under", "tnr>=0.5")
+    cli(*words, *gate).refused("only rate, and those of --anytime, weigh them")
+    words = ("check", every, "--human", "label", "--judge", "gpt4", "--json")
+    cli(*words, "--probability", "chance").refused("give the file of all rows")
+    cli(*words, "--probability", "lang").refused("'lang'")
+
+
 def test_a_gate_that_was_passed_is_tested_only_against_itself(
     cli: Any, tmp_path: Path
 ) -> None:

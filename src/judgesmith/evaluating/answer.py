@@ -111,6 +111,8 @@ def _of_scores(data: Judged, result: MetaEvaluation) -> Answer:
         return Answer(judge, aspect, constant, "Do not let it decide.", False)
     ordered = _in_pairs(data, result, judge, aspect)
     facts = (told, *_off(result, data, aspect)) if ordered else ()
+    if data.unequal:
+        return Answer(judge, aspect, ordered or told, _unequal(data), None, facts)
     advice = _unfit(data) or _of_order(row)
     may = False if row["high"] < 0 else None
     return Answer(judge, aspect, ordered or told, advice, may, facts)
@@ -193,9 +195,21 @@ def _of_decisions(
         found = _two(one, bar)
     else:
         found = _several(one, bar)
+    if data.unequal:
+        return Answer(
+            one.name, one.aspect, found.found, _unequal(data), None, found.facts
+        )
     if found.may and (unfit := _unfit(data)):
         return Answer(one.name, one.aspect, found.found, unfit, None, found.facts)
     return found
+
+
+def _unequal(data: Judged) -> str:
+    """Return that rows were not drawn alike."""
+    return (
+        f"The labelled rows were drawn with unequal probabilities ({data.unequal!r}): these figures are of them, and "
+        "not of all rows."
+    )
 
 
 def _unfit(data: Judged) -> str:

@@ -67,6 +67,13 @@ def chances_of(data: Judged, column: str | None) -> Vector | None:
         raise LabelsError(
             f"{data.origin}, row {row.line}, column {column!r}: a row with a human rating needs a probability in (0, 1]"
         )
+    if rated.all():
+        raise LabelsError(
+            f"{data.origin}: every row has a human rating, so --probability {column} says nothing of rows that were "
+            "not drawn; give the file of all rows, labelled or not"
+        )
+    if np.ptp(chances[rated]) > 0:
+        data.unequal = column
     return chances
 
 

@@ -20,7 +20,7 @@ from judgesmith.evaluating.certificate import certificate, check_certificate
 from judgesmith.evaluating.claims import Claim, claims
 from judgesmith.evaluating.decided import Decided, decisions
 from judgesmith.evaluating.export import agreement_table, check_kind, row_table
-from judgesmith.evaluating.gate import Gate, Gated, check_aspects
+from judgesmith.evaluating.gate import RATE, Gate, Gated, check_aspects
 from judgesmith.evaluating.judges import Selection, read_judged
 from judgesmith.evaluating.live import LiveRun, judge_live, plan_live
 from judgesmith.evaluating.options import EvaluateOptions
@@ -91,6 +91,11 @@ def run(request: EvaluateRequest) -> int:
             looks = looked(gate, data, decided, chances)
             data.notes += [str(look) for look in looks]
             return [str(look) for look in looks if not look.passed]
+        if data.unequal and gate.coefficient != RATE:
+            raise OptionError(
+                f"--fail-under {gate.text!r}: rows were drawn with unequal probabilities ({data.unequal!r}), and of "
+                "gates only rate, and those of --anytime, weigh them"
+            )
         if retest.passed_before(gate):
             return retest.reasons(gate, data, decided)
         return gate.judge(result, options.min_coverage, rates)

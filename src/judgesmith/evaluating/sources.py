@@ -102,6 +102,8 @@ class Judged(FileRows):
     reasons: dict[str, list[str]] = field(default_factory=dict)
     reading: Reading = field(default_factory=Reading)
     """What was taken from the first file."""
+    unequal: str = ""
+    """The column of the probabilities with which labelled rows were drawn, where these differ."""
 
     @property
     def lengths(self) -> Vector:
