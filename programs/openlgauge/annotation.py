@@ -16,7 +16,6 @@ from judgesmith.disarming import disarm
 from judgesmith.programs.answers.likely import share_of_words
 from judgesmith.programs.answers.reading import Read
 from judgesmith.programs.answers.reply import Reply
-from judgesmith.programs.models.as_dspy import value_of
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.openlgauge.reading import (
     LABELS,
@@ -344,7 +343,8 @@ class Annotator(Evaluator):
             Unreadable: For an answer without an overall label.
             CallError: For a failed call.
         """
-        return value_of(await self.acall(**material(item), focus=focus, lm=lm), Answer)
+        call = {**material(item), "focus": focus}
+        return await self.answered(self.inputs(item, focus), lm, call)
 
     async def aforward(
         self,
@@ -411,7 +411,8 @@ class Supervisor(Evaluator):
             Unreadable: For an answer without errors.
             CallError: For a failed call.
         """
-        return value_of(await self.acall(output, reported, lm=lm), Answer)
+        call = {"output": output, "reported": reported}
+        return await self.answered(self.inputs(output, reported), lm, call)
 
     async def aforward(
         self,

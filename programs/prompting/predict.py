@@ -508,15 +508,26 @@ class Evaluator(Compilable):
         """Do the evaluator's work."""
         raise NotImplementedError
 
-    async def answered(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Answer:
-        """Return what its predictor `predict` answers to these inputs.
+    async def answered(
+        self,
+        inputs: Mapping[str, Any],
+        lm: LanguageModel,
+        call: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """Return what its predictor `predict` answers.
 
         DSPy sees the evaluator's own call if anybody can.
+
+        Args:
+            inputs: The inputs of the predictor.
+            lm: The model.
+            call: The arguments of the evaluator's own call, if they are others.
 
         Raises:
             Unreadable: If the answer cannot be read.
             CallError: For a failed call.
         """
         if heard(self):
-            return value_of(await self.acall(**inputs, lm=lm), Answer)
+            own = inputs if call is None else call
+            return value_of(await self.acall(**own, lm=lm), Answer)
         return await self.predict.ask(lm, inputs)
