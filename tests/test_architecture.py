@@ -65,6 +65,7 @@ PRODUCT = {
     "scoring": set(),
     "evaluating": {"scoring"},
     "reports": {"evaluating"},
+    "comparing": {"evaluating"},
     "compiling": {"scoring", "evaluating"},
 }
 APART = {

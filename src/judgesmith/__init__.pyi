@@ -1,5 +1,6 @@
 """The public names and where they live: for type checkers, and for `__init__.py`, which imports a name on first use."""
 
+from judgesmith.agreement.comparison import compare as compare
 from judgesmith.agreement.correlation import CorrelationSum as CorrelationSum
 from judgesmith.agreement.estimation import estimate as estimate
 from judgesmith.agreement.meta.evaluation import meta_evaluate as meta_evaluate

@@ -32,6 +32,7 @@ ORDER = (
     "compile",
     "score",
     "check",
+    "compare",
     "report",
     "show",
     "list",
@@ -160,8 +161,9 @@ app = typer.Typer(
     help="Compile LLM judges from few human ratings, and measure their agreement with people.",
     epilog="Further commands: distill (train a small model as a judge), synthesize (training examples for distill), "
     "suggest (rows to label next), estimate (systems' mean ratings from few labels)."
-    "\n\nExit codes: 0: done; 1: some rows have no score (watch: an alarm); 2: an error, in one line; 75: the "
-    "model's server does not answer, come again; 130: stopped by Ctrl-C; 143: stopped by SIGTERM.",
+    "\n\nExit codes: 0: done; 1: some rows have no score (watch: an alarm; compare: worse); 2: an error, in one line; "
+    "3: undecided (compare); 75: the model's server does not answer, come again; 130: stopped by Ctrl-C; 143: "
+    "stopped by SIGTERM.",
 )
 
 

@@ -85,13 +85,14 @@ def read_few(
     aspect: str | None = None,
     columns: Mapping[str, Any] | None = None,
     labels_needed: bool = True,
+    of_versions: bool = False,
     orders: Mapping[str, Sequence[str]] | None = None,
 ) -> Scored:
     """Read a file of rows, and join human ratings to it by id.
 
     human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
     judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, if there are any.
-    orders: the words of columns, worst first, by name.
+    of_versions: an id may stand once for each system. orders: the words of columns, worst first, by name.
 
     Raises:
         LabelsError: If there is no such file, column or id.
@@ -102,7 +103,11 @@ def read_few(
     file = with_metrics(
         read_file(scored, columns, human=own, judges=judges, orders=orders or {})
     )
-    places(file.origin, file.rows)  # no id stands twice
+    apart: dict[str | None, list[Row]] = {}
+    for row in file.rows:
+        apart.setdefault(row.system if of_versions else None, []).append(row)
+    for rows in apart.values():
+        places(file.origin, rows)  # no id stands twice
     result = Scored(
         file.origin,
         grouped(file.rows),
