@@ -18,8 +18,8 @@ class Compare(Command, Rows, Worded, Json):
 
     Rows are outputs with a judge's scores, or comparisons of two outputs with its choice. A column says the version
     (system), or each version has a file, the base first. Both are compared on the inputs that they share. People's
-    ratings of some rows decide, helped by the judge's scores of the others. Without ratings of the new version,
-    ratings of 8 or more earlier versions say how far the judge's scores can be trusted.
+    ratings of some rows decide, helped by the judge's scores of the others. Without
+    ratings of the new version, the judge's scores count as far as they were right of rated versions.
 
     Exit codes: 0: better, or not worse by the margin; 1: worse; 3: undecided. With --fail-if-worse: 1 where it is
     worse, else 0.
@@ -72,7 +72,7 @@ class Compare(Command, Rows, Worded, Json):
     )
     looks: int = flag(
         1,
-        "How often you ask, as with every commit: the level is shared over them.",
+        "Number of looks, such as one for each commit. The level is shared over them.",
         ge=1,
     )
     candidates: int = flag(
@@ -82,8 +82,7 @@ class Compare(Command, Rows, Worded, Json):
     )
     fail_if_worse: bool = flag(
         False,
-        "Exit with 1 where the new version is worse, else with 0. Where ratings decide nothing, the judge's own "
-        "scores count.",
+        "Exit with 1 for a worse version, else with 0. Without ratings, the judge's own scores count.",
     )
     unseen: bool = flag(
         False, "Leave out the ratings that the judge was compiled from."
