@@ -181,7 +181,9 @@ def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_hal
 #: The modules that make pages, and what their pages are called here.
 MAKERS = {
     "checking/show.py": "checks",
+    "comparing/page.py": "compare",
     "discerning/page.py": "discern",
+    "evaluating/certificate.py": "certificate",
     "evaluating/page.py": "evaluation",
     "reports/spans.py": "report",
     "studies/page.py": "study",
@@ -206,6 +208,5 @@ def test_every_page_that_can_be_written_is_looked_at() -> None:
     assert found == MAKERS.keys()
     assert set(MAKERS.values()) == FILES.keys() - {"notebook"}
     assert {path.parent.name for path in (root / "src").rglob("*.html")} == {
-        "labelling",
-        "watching",
+        "labelling"
     }

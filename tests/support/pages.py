@@ -483,6 +483,39 @@ def notebook_page(_: Path, __: Path) -> str:
     return f"<!doctype html><html lang=en>{head}<main><h1>Notebook</h1>{shown}</main></html>"
 
 
+def commanded(place: Path, *words: str) -> str:
+    """Run a command on thirty rated rows of two versions, the judge's scores beside; return the page that it wrote."""
+    rng = np.random.default_rng(5)
+    rows, page = place / "rows.jsonl", place / "page.html"
+    records = []
+    for number in range(60):
+        good = 2.6 + number % 2 + rng.normal(0, 0.5)
+        records.append(
+            {
+                "id": f"{LONG}-{number}",
+                "source": f"{HOSTILE} {number // 2}",
+                "output": f"{OUTPUTS[number % len(OUTPUTS)]} {number}",
+                "system": ("old", LONG)[number % 2],
+                "score": int(np.clip(round(good), 1, 5)),
+                "judge_score": round(
+                    float(np.clip(good + rng.normal(0, 0.4), 1, 5)), 2
+                ),
+            }
+        )
+    write(rows, records)
+    result = CliRunner().invoke(app, [words[0], str(rows), *words[1:], str(page)])
+    assert page.is_file(), result.output
+    return page.read_text(encoding="utf-8")
+
+
+def compare_page(_: Path, place: Path) -> str:
+    return commanded(place, "compare", "--columns", "score=score", "-o")
+
+
+def certificate_page(_: Path, place: Path) -> str:
+    return commanded(place, "check", "--judge", "judge_score", "--certificate")
+
+
 #: The pages that are files: (where the page will stand, an empty folder for what it is made from) -> HTML.
 FILES: dict[str, Callable[[Path, Path], str]] = {
     "report": report_page,
@@ -492,4 +525,6 @@ FILES: dict[str, Callable[[Path, Path], str]] = {
     "study": study_page,
     "watch": watch_page,
     "notebook": notebook_page,
+    "compare": compare_page,
+    "certificate": certificate_page,
 }

@@ -38,7 +38,6 @@ ORDER = (
     "list",
     "get",
     "serve",
-    "watch",
     "discern",
     "study",
 )
@@ -160,7 +159,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Compile LLM judges from few human ratings, and measure their agreement with people.",
     epilog="Further commands: distill (train a small model as a judge), synthesize (training examples for distill), "
-    "suggest (rows to label next), estimate (systems' mean ratings from few labels)."
+    "suggest (rows to label next), estimate (systems' mean ratings from few labels), watch (notice a judge "
+    "that has changed)."
     "\n\nExit codes: 0: done; 1: some rows have no score (watch: an alarm; compare: worse); 2: an error, in one line; "
     "3: undecided (compare); 75: the model's server does not answer, come again; 130: stopped by Ctrl-C; 143: "
     "stopped by SIGTERM.",

@@ -20,6 +20,7 @@ class Watch(Command, Rows, Worded, Reach, Json):
     """
 
     panel: ClassVar[str] = "Operate"
+    hidden: ClassVar[bool] = True
 
     rows: Path = argument(
         ..., "Sentinel rows: the same file in every run, with or without human ratings."
