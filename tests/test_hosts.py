@@ -115,7 +115,7 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "discern": ["discern", judge, texts, "--api-base", at, "--check", "length"],
         "suggest": ["suggest", scored],
         "estimate": ["estimate", scored, "--human", labelled],
-        "compare": ["compare", scored, scored, "--human", labelled],
+        "compare": ["compare", labelled, rows(24, "b.jsonl", prefix="new ")],
         "sync": ["sync", "phoenix", "nothing"],
         "synthesize": ["synthesize", labelled, "--judge", judge, "--dry-run"],
         "distill": ["distill", labelled, "--dry-run"],

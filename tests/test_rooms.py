@@ -72,6 +72,12 @@ print(json.dumps(results))
 '''
 
 
+def room_of(value: str) -> str:
+    """The room of an entry point, such as serving of judgesmith.rooms.serving.command:Serve."""
+    inside = value.removeprefix("judgesmith.").removeprefix("rooms.")
+    return inside.partition(".")[0].partition(":")[0]
+
+
 def without(rooms: tuple[str, ...], place: Path, *, declared: bool) -> dict[str, str]:
     """Lay the package without some rooms in a folder; return the environment in which it is the one that is imported.
 
@@ -80,15 +86,17 @@ def without(rooms: tuple[str, ...], place: Path, *, declared: bool) -> dict[str,
     package, about = place / "judgesmith", place / "judgesmith-0.1.0.dist-info"
     package.mkdir()
     about.mkdir()
-    for path in PACKAGE.iterdir():
-        if path.name not in rooms:
-            (package / path.name).symlink_to(path.resolve())
+    (package / "rooms").mkdir()
+    for path in (*PACKAGE.iterdir(), *(PACKAGE / "rooms").iterdir()):
+        if path.name not in (*rooms, "rooms"):
+            target = package / path.relative_to(PACKAGE)
+            target.symlink_to(path.resolve())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = []
     for group, points in project["entry-points"].items():
         lines.append(f"[{group}]")
         for name, value in points.items():
-            room = value.split(".")[1].partition(":")[0]
+            room = room_of(value)
             if declared or room not in rooms:
                 lines.append(f"{name} = {value}")
     (about / "entry_points.txt").write_text("\n".join(lines))
@@ -105,7 +113,7 @@ def without(rooms: tuple[str, ...], place: Path, *, declared: bool) -> dict[str,
 def commands_of(rooms: tuple[str, ...]) -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     points = project["entry-points"]["judgesmith.commands"]
-    return [name for name, value in points.items() if value.split(".")[1] in rooms]
+    return [name for name, value in points.items() if room_of(value) in rooms]
 
 
 def called(
@@ -146,7 +154,10 @@ def check(result: dict[str, Any], rooms: tuple[str, ...], *, declared: bool) -> 
         code, _, said = result[step]
         assert (step, code) == (step, 0), said
         assert "internal error" not in said
-    missing = [f"judgesmith.{room}" for room in rooms]
+    missing = [
+        f"judgesmith.{room}" if room == "reports" else f"judgesmith.rooms.{room}"
+        for room in rooms
+    ]
     for public, problem in result["names"].items():
         if problem:
             assert problem.startswith(f"judgesmith.{public} needs judgesmith.")
