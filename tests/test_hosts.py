@@ -1,5 +1,6 @@
 """Which hosts every command asks for: those that SECURITY.md lists, and no other."""
 
+import json
 import os
 import re
 import subprocess
@@ -88,6 +89,18 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
     lm = ("--lm", "openai/fake", "--api-base", at)
     labelled, texts = rows(24), rows(6, "texts.jsonl", scored=False, prefix="new ")
     scored, scale = folder / "scored.jsonl", ("--scale", 0, 100)
+    two = folder / "two.jsonl"
+    versions = [
+        {
+            "source": f"Question {n // 2}",
+            "output": f"Answer {n}",
+            "system": ("old", "new")[n % 2],
+            "score": 1 + 3 * (n % 2) + n % 3 / 2,
+            "judge_score": 1 + 3 * (n % 2) + n % 5 / 4,
+        }
+        for n in range(60)
+    ]
+    two.write_text("".join(json.dumps(row) + "\n" for row in versions))
     study = ("--heldout", 8, "--seeds", 1, "-o", folder / "study")
     return {
         "demo": ["demo", "--help"],
@@ -115,7 +128,7 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "discern": ["discern", judge, texts, "--api-base", at, "--check", "length"],
         "suggest": ["suggest", scored],
         "estimate": ["estimate", scored, "--human", labelled],
-        "compare": ["compare", labelled, rows(24, "b.jsonl", prefix="new ")],
+        "compare": ["compare", two],
         "sync": ["sync", "phoenix", "nothing"],
         "synthesize": ["synthesize", labelled, "--judge", judge, "--dry-run"],
         "distill": ["distill", labelled, "--dry-run"],
