@@ -418,7 +418,8 @@ def taken(job: Job, fitted: Fitted, train: Labels) -> Fitted:
     Raises:
         OptionError: If there is none of that name.
     """
-    take, record = job.options.take, fitted.record
+    take = job.options.take
+    record = fitted.record
     assert take is not None
     if take == fitted.name:
         return fitted

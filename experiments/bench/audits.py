@@ -30,7 +30,8 @@ from judgesmith.experiments.studies.saving import save
 RESULTS = Path(__file__).parents[1] / "results" / "data"
 Mask = npt.NDArray[np.bool_]
 #: Fewest rows, and the least rarer answers of people, of a judge and task.
-ROWS, RARER = 150, 30
+ROWS = 150
+RARER = 30
 #: How far a good judge is hoped to be above the bar.
 AHEAD = 0.1
 POINTS = (20, 40, 100)

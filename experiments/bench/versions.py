@@ -40,7 +40,8 @@ from judgesmith.experiments.studies.saving import save
 
 Matrix = npt.NDArray[np.float64]
 RESULTS = Path(__file__).parents[1] / "results" / "data"
-LABELLED, FEWEST = 20, 25
+LABELLED = 20
+FEWEST = 25
 #: Fewer verdicts give no interval over sets.
 MANY = 600
 NEAR = 0.25
@@ -491,7 +492,8 @@ SAID = {
 
 
 def _by_set(every: Sequence[Verdict]) -> tuple[dict[str, str], list[list[Any]]]:
-    share, error = "{:.0%}", "{:.1%}"
+    share = "{:.0%}"
+    error = "{:.1%}"
     columns = {"set": "", "judges": "{:d}", "versions": "{:d}"}
     roads = ("both alone", "base", "none", "the judge's own t")
     for road in roads:

@@ -254,7 +254,8 @@ def _blocks(
         learnt = experience.states.get(block)
         unknown = np.zeros(values.shape[1])
         if learnt is None:
-            spread, weight = (unknown, unknown)
+            spread = unknown
+            weight = unknown
         else:
             spread, weight = map(np.array, (learnt.spreads, learnt.weights))
         states[block] = _Block.of(values.astype(np.float64), spread, weight)

@@ -244,6 +244,7 @@ def _entries_of(body: str) -> list[tuple[Any, Any, Any]]:
     entries = list[tuple[Any, Any, Any]]()
     for entry in data if isinstance(data, list) else ():
         if isinstance(entry, dict):
-            name, meaning = entry.get("name"), entry.get("definition")
+            name = entry.get("name")
+            meaning = entry.get("definition")
             entries.append((name, meaning, entry.get("comments")))
     return entries

@@ -179,7 +179,8 @@ def _label(names: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{names}){_SEPARATOR}", re.IGNORECASE | re.VERBOSE)
 
 
-_LABEL, _OTHER_LABEL = _label(_NAMES), _label(_OTHERS)
+_LABEL = _label(_NAMES)
+_OTHER_LABEL = _label(_OTHERS)
 
 
 # --- in JSON ----------------------------------------------------------------------------------------------------------

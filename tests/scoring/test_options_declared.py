@@ -3,6 +3,7 @@
 That is which runs it keeps apart, and which ways of running follow it.
 """
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from judgesmith.running.settings import BATCH, RAY, check_way, compared, spelled
 from judgesmith.scoring.command import Score
 from judgesmith.scoring.scoring import Asked, Run, score_file
 from judgesmith.signatures.values import Verdict
+
+ENGINES = Path(__file__).parents[2] / "src/judgesmith/rooms/engines"
 
 
 class Length(DirectScorer):
@@ -139,3 +142,17 @@ def test_what_an_earlier_version_began_is_resumed(
 def test_an_option_is_spelled_as_on_the_command_line() -> None:
     assert spelled(Score, "as_json") == "--json"
     assert spelled(Score, "any_server") == "--any-server"
+
+
+def test_what_is_declared_for_ray_is_read_by_its_code() -> None:
+    """Ray's run has code of its own: an option that is only declared would be lost there without a word."""
+    read = set()
+    for path in ENGINES.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "command":
+                read.add(node.attr)
+    effects = {name: Effect.of(field) for name, field in Score.model_fields.items()}
+    own = effects.keys() & Score.__annotations__.keys()
+    declared = {name for name in own if RAY in (effects[name].ways or ())}
+    assert {"explain", "workers"} <= declared
+    assert declared - {"on"} <= read  # `on` has led there

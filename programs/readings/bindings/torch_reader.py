@@ -64,9 +64,11 @@ def open_weights(path: Path, dtype: str = "float32") -> Weights:
     """
     torch, transformers = _torch()
     if path.is_dir():
-        folder, extra = (path, {})
+        folder = path
+        extra = {}
     else:
-        folder, extra = (path.parent, {"gguf_file": path.name})
+        folder = path.parent
+        extra = {"gguf_file": path.name}
     loaded = {"local_files_only": True, **extra}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **loaded)
     marks = {"bos": tokenizer.bos_token or "", "eos": tokenizer.eos_token or ""}

@@ -34,11 +34,14 @@ from judgesmith.agreement.versions import (
     independent_variances,
 )
 from judgesmith.errors import LabelsError, OptionError
+from judgesmith.tables import counted
 
 Verdict = Literal["better", "worse", "alike", "no worse", "undecided"]
 Basis = Literal["labels", "labels and other versions", "other versions", "nothing"]
-#: Documents to label where nobody has, and the fewest of an earlier version that counts.
-ASKED, FEWEST_DOCUMENTS = 20, 5
+#: Documents to label where nobody has.
+ASKED = 20
+#: The fewest rated documents of an earlier version that counts.
+FEWEST_DOCUMENTS = 5
 #: A new version farther outside the rated ones, as a share of their range, is like none of them.
 FARTHEST = 0.5
 #: How often so many more labels as are named decide a difference of the size that is named.
@@ -197,7 +200,8 @@ def compare(
         documents: input of each row, by which versions are paired.
         base: the version to compare with.
         new: the new version.
-        level: probability of deciding for a difference where there is none.
+        level: probability of deciding for a difference where there is none, by labels of both versions. By earlier
+            versions alone it is the probability of a wrong sign.
         looks: how often this question is asked; the level is shared over them.
         candidates: versions of which this judge chose `new`; the level is shared over them, too.
         margin: the difference that matters, above 0: a smaller one counts as none.
@@ -359,7 +363,8 @@ def _means(corrected: Corrected) -> tuple[Means, ...]:
     """Return the means of all versions."""
     found = []
     for k, name in enumerate(corrected.names):
-        judge, human = float(corrected.judge[k]), float(corrected.human[k])
+        judge = float(corrected.judge[k])
+        human = float(corrected.human[k])
         found.append(Means(name, judge, human, int(corrected.clusters[k])))
     return tuple(found)
 
@@ -411,7 +416,9 @@ def _by_labels(
         ]
         return replace(found, more=ASKED, reasons=tuple(reasons), notes=tuple(notes))
     (one,) = estimates.differences
-    low, gap, high = one.low, one.difference, one.high
+    low = one.low
+    gap = one.difference
+    high = one.high
     if one.a != found.new:
         low, gap, high = -high, -gap, -low
     error = corrected.error_between(found.base, found.new)
@@ -442,10 +449,12 @@ def _drawn_to_line(
     if line.outlier() < OUTLIER:
         note = "versions do not lie on one line of people's means by the judge's; each is taken by its own labels"
         return replace(found, notes=(*found.notes, note))
-    base, new = every[found.base], every[found.new]
+    base = every[found.base]
+    new = every[found.new]
     # Half of what the two tell of their own difference, half of what all do: few documents tell little.
     own = (error**2 / 2 + found.changed * (base.variance + new.variance) / 2) / 2
-    base, new = replace(base, variance=own), replace(new, variance=own)
+    base = replace(base, variance=own)
+    new = replace(new, variance=own)
     belief = line.difference(base, new, _judge_error(table), changed=found.changed)
     if belief.deviation >= error:  # the judge's means tell too little of people's
         return found
@@ -553,13 +562,15 @@ def _refused(
     """Return why the earlier versions are no ground for a verdict; [] if they are."""
     if len(every) < FEWEST_EARLIER:
         many = sum(one.labelled >= FEWEST_DOCUMENTS for one in found.versions)
+        versions = counted(many, "version") if many else "no versions"
         told = (
-            f"people rated {many or 'no'} version{'s' * (many != 1)} on {FEWEST_DOCUMENTS} documents or more, and a "
+            f"people rated {versions} on {FEWEST_DOCUMENTS} documents or more, and a "
             f"verdict without labels of both takes {FEWEST_EARLIER}"
         )
         return [told]
     means = [one.judge for one in every.values()]
-    lowest, highest = min(means), max(means)
+    lowest = min(means)
+    highest = max(means)
     beyond = FARTHEST * (highest - lowest)
     if not lowest - beyond <= new.judge <= highest + beyond:
         return [

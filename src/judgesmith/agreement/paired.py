@@ -21,8 +21,10 @@ from judgesmith.errors import LabelsError
 
 #: The share of commits that are worse by the size that is named which the test finds.
 FOUND = 0.9
-#: The looks and the error that gates share by default.
-LOOKS, ALPHA = 50, 0.05
+#: The looks that a gate's error is shared over by default.
+LOOKS = 50
+#: The error that they share.
+ALPHA = 0.05
 
 
 def level_of_look(alpha: float, looks: int, tests: int = 1) -> float:
@@ -88,7 +90,8 @@ def paired(
     Raises:
         LabelsError: If no input has both values.
     """
-    a, b = vector(now, "now", missing=True), vector(then, "then", missing=True)
+    a = vector(now, "now", missing=True)
+    b = vector(then, "then", missing=True)
     codes = np.arange(len(a))
     if documents is not None:
         codes = id_codes(list(documents), len(a), "documents")
@@ -99,8 +102,10 @@ def paired(
         )
     change = a[both] - b[both]
     code = np.unique(codes[both], return_inverse=True)[1]
-    count, n = int(code.max()) + 1, len(change)
-    mean, level = float(change.mean()), level_of_look(alpha, looks)
+    count = int(code.max()) + 1
+    n = len(change)
+    mean = float(change.mean())
+    level = level_of_look(alpha, looks)
     sums = np.bincount(code, change)
     if not sums.any() or count < 2:
         return Paired(mean, math.nan, math.nan, 1.0, level, n, count, math.nan)

@@ -25,12 +25,16 @@ from judgesmith.agreement.correlation import Vector, vector
 from judgesmith.errors import LabelsError
 
 Matrix = npt.NDArray[np.float64]
-#: With fewer rated versions no line is drawn for a verdict without labels, or for shrinking labelled means.
-FEWEST_EARLIER, FEWEST_SHRUNK = 8, 5
+#: With fewer rated versions no line is drawn for a verdict without labels.
+FEWEST_EARLIER = 8
+#: With fewer rated versions no line is drawn to shrink labelled means.
+FEWEST_SHRUNK = 5
 #: A version whose departure is rarer than this, all tested together, is an outlier: then the line says nothing.
 OUTLIER = 0.01
-#: Values of the departures' spread that are averaged over, and the largest, in spreads of the residuals.
-_GRID, _REACH = 60, 12.0
+#: Values of the departures' spread that are averaged over.
+_GRID = 60
+#: The largest of them, in spreads of the residuals.
+_REACH = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +252,8 @@ class Line:
         for k in range(len(self.judge)):
             others = np.arange(len(self.judge)) != k
             w = 1.0 / (self.variances[others] + square + 1e-12)
-            x, y = self.judge[others], self.human[others]
+            x = self.judge[others]
+            y = self.human[others]
             middle = w @ x / w.sum()
             level = w @ y / w.sum()
             reach = w @ (x - middle) ** 2

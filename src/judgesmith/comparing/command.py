@@ -10,7 +10,9 @@ from judgesmith.cli.commands import Command, Json, Rows, Worded, argument, flag
 if TYPE_CHECKING:
     from judgesmith.agreement.comparison import Comparison
 
-DECIDED, WORSE, UNDECIDED = 0, 1, 3
+DECIDED = 0
+WORSE = 1
+UNDECIDED = 3
 
 
 class Compare(Command, Rows, Worded, Json):

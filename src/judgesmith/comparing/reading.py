@@ -194,8 +194,10 @@ def _of_rows(name: str, request: Request) -> _Part:
         if document.startswith(DERIVED) and not row.source:
             document = f"id {row.id}"  # made from the output, which differs
         one = Answer(str(row.system or ""), row.id, document, row.output)
-        one.judge, one.human = float(scores[k]), float(scored.human[k])
-        one.seen, one.suggested = k in scored.seen, row.suggested
+        one.judge = float(scores[k])
+        one.human = float(scored.human[k])
+        one.seen = k in scored.seen
+        one.suggested = row.suggested
         answers.append(one)
     marks = _marks((row.columns for row in scored.rows), request)
     rated = scored.aspect if own or wanted else ""
@@ -392,7 +394,8 @@ def _rate(result: Versions, name: str, request: Request) -> None:
     )
     chosen = bool(request.aspect or ratings_of(request.columns))
     ratings = people_of(scored, file, request.aspect, chosen=chosen)
-    result.aspect, result.decisions = scored.aspect, scored.decisions
+    result.aspect = scored.aspect
+    result.decisions = scored.decisions
     result.notes += scored.notes
     by_id = defaultdict[str, list[Answer]](list)
     for one in result.answers:
@@ -450,7 +453,8 @@ def _rate_pairs(result: Versions, name: str, request: Request) -> None:
     for first, second in zip(result.answers[::2], result.answers[1::2], strict=True):
         share = won.get((first.output, second.output))
         if share is not None:
-            first.human, second.human = share, 1 - share
+            first.human = share
+            second.human = 1 - share
             found += 1
     if not found:
         raise LabelsError(

@@ -340,7 +340,8 @@ def _facts(one: Decided) -> Iterator[str]:
 def _several(one: Decided, bar: float) -> Answer:
     """Return the answer of a judge of more than two categories."""
     counts = np.array(one.counts())[:, :-1]
-    labels, equal = int(counts.sum()), int(np.trace(counts))
+    labels = int(counts.sum())
+    equal = int(np.trace(counts))
     facts = tuple(_facts(one))
     given = int((counts.sum(axis=0) > 0).sum())
     agreement = one.figures["agreement"]
@@ -369,7 +370,8 @@ def _preferred(one: Decided, bar: float) -> Answer:
     """Return the answer of a judge of two outputs."""
     counts = np.array(one.counts())
     apart = counts[[0, 2]]
-    labels, same = int(apart[:, :-1].sum()), int(apart[0, 0] + apart[1, 2])
+    labels = int(apart[:, :-1].sum())
+    same = int(apart[0, 0] + apart[1, 2])
     ties = int(apart[:, 1].sum())
     if not labels:
         sentence = "People preferred neither output of any pair: nothing here says how good a judge is."
@@ -382,9 +384,11 @@ def _preferred(one: Decided, bar: float) -> Answer:
     )
     facts = tuple(_facts(one))
     if share.high < 0.5:
-        advice, may = "It runs against people: do not let it decide.", False
+        advice = "It runs against people: do not let it decide."
+        may = False
     elif not share.low > 0.5:
-        advice, may = "That cannot be told from tossing a coin.", None
+        advice = "That cannot be told from tossing a coin."
+        may = None
     else:
         advice, may = _follows(
             [_Rate("same side", share, labels)], bar, labels, "of them"

@@ -224,9 +224,11 @@ def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
     for row in rows_of(result.comparisons):
         if row["p"] < alpha(result):  # NaN is not
             if row["difference"] > 0:
-                better, other = (row["a"], row["b"])
+                better = row["a"]
+                other = row["b"]
             else:
-                better, other = (row["b"], row["a"])
+                better = row["b"]
+                other = row["a"]
             results.setdefault(
                 (better, row["aspect"], row["level"], row["coefficient"]), set()
             ).add(other)

@@ -183,9 +183,11 @@ class Desk:
         """Return the stored answer, where another tab gave a different one meanwhile."""
         state = self.next(event.rater)
         if standing is not None:
-            answer, after = (standing.answer, standing.n)
+            answer = standing.answer
+            after = standing.n
         else:
-            answer, after = (None, None)
+            answer = None
+            after = None
         return state | {"unit": self.show(event.unit, event.turn, answer, after)}
 
 

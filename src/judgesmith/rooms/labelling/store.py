@@ -266,9 +266,11 @@ class Store:
                 "SELECT undoes FROM events WHERE request = ?", (request,)
             ).fetchone()
             if again:
-                where, value = ("n = ?", again[0])
+                where = "n = ?"
+                value = again[0]
             else:
-                where, value = (f"rater = ? AND {_STANDING}", rater)
+                where = f"rater = ? AND {_STANDING}"
+                value = rater
             row = self._db.execute(
                 f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY n DESC LIMIT 1",  # noqa: S608
                 (value,),
