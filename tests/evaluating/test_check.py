@@ -460,6 +460,49 @@ def test_a_gate_on_scores_is_tested_against_itself_too(
     assert "Spearman" in done.err
 
 
+def test_a_gate_that_a_baseline_cannot_tell_is_put_to_the_test_afresh(
+    cli: Any, tmp_path: Path
+) -> None:
+    """A pass rate that falls is no loss of agreement: it must not pass by a baseline."""
+    baseline = tmp_path / "baseline.json"
+    words = ("--human", "label", "--judge", "gpt4", "--baseline", baseline)
+    gate = ("--fail-under", "rate>=0.5")
+    good = written(tmp_path, decided(20, 2, 2, 76))
+    assert cli("check", good, *words, *gate).code == 0
+    bad = written(tmp_path, decided(76, 2, 2, 20))
+    done = cli("check", bad, *words, *gate)
+    assert done.code == 1
+    assert "pass rate of all rows is 0.220" in done.err
+
+
+def test_a_baseline_does_not_excuse_rows_without_a_verdict(
+    cli: Any, tmp_path: Path
+) -> None:
+    rows = decided(40, 6, 4, 50)
+    baseline = tmp_path / "baseline.json"
+    words = ("--human", "label", "--judge", "gpt4", "--baseline", baseline)
+    gates = ("--fail-under", "accuracy>=0.8", "--min-coverage", 0.9)
+    assert cli("check", written(tmp_path, rows), *words, *gates).code == 0
+    for row in rows[::3]:
+        row["gpt4"] = None
+    done = cli("check", written(tmp_path, rows), *words, *gates)
+    assert done.code == 1
+    assert "rests on 66 of 100 rows" in done.err
+
+
+def test_a_baseline_is_of_one_judge(cli: Any, tmp_path: Path) -> None:
+    rows = [row | {"claude": row["gpt4"]} for row in decided(40, 6, 4, 50)]
+    baseline = tmp_path / "baseline.json"
+    path = written(tmp_path, rows)
+    words = ("--human", "label", "--baseline", baseline, "--fail-under", "kappa>=0.5")
+    assert cli("check", path, *words, "--judge", "gpt4").code == 0
+    again = " ".join(cli("check", path, *words, "--judge", "gpt4").out.split())
+    assert "accuracy (for weighted kappa)" in again
+    cli("check", path, *words, "--judge", "claude").refused(
+        "judge 'gpt4' passed the gates then", "'claude'"
+    )
+
+
 def test_a_baseline_that_is_none_or_of_other_rows_is_refused(
     cli: Any, tmp_path: Path
 ) -> None:

@@ -144,19 +144,30 @@ class Baseline:
         """Return the first judge's agreement now less then, for each aspect of a gate.
 
         Raises:
+            OptionError: If another judge passed the gates then.
             LabelsError: If too few rows are in both runs.
         """
         judge = next(iter(data.judges))
+        if judge != self.judge:
+            raise OptionError(
+                f"--baseline: judge {self.judge!r} passed the gates then, and {judge!r} is put to them now; name the "
+                "same judge first, or give another file"
+            )
         level = level_of_look(ALPHA, looks)
         found = []
         for aspect, scores in data.judges[judge].items():
             if gate.aspect not in (None, plain_name(aspect)):
                 continue
-            own = [one for one in decided if (one.name, one.aspect) == (judge, aspect)]
-            if own and aspect in self.decided and gate.coefficient in of_decisions():
-                found.append(self._decisions(gate, own[0], looks))
-            else:
+            if gate.correlates:
                 found.append(self._scores(gate, data, aspect, scores, options, level))
+                continue
+            own = [one for one in decided if (one.name, one.aspect) == (judge, aspect)]
+            if not own or aspect not in self.decided:
+                raise LabelsError(
+                    f"--baseline: {aspect} is decided in one of the runs only, so that {gate.text!r} cannot be tested "
+                    "again; delete the baseline to begin with these rows"
+                )
+            found.append(self._decisions(gate, own[0], looks))
         return found
 
     def _decisions(self, gate: Gate, one: Decided, looks: int) -> Again:
@@ -179,6 +190,8 @@ class Baseline:
         )
         name = gate.coefficient if gate.coefficient in ("recall", "tpr") else "accuracy"
         what = f"{one.name}, {one.aspect}: {title_of(name)}"
+        if name != gate.coefficient:
+            what += f" (for {title_of(gate.coefficient)})"
         ends = (found.difference, found.low, found.high, found.p, found.level)
         return Again(what, *ends, found.n, found.finds)
 
@@ -196,7 +209,7 @@ class Baseline:
         then = _joined(ids, self.scores.get(aspect, {}))
         both = ~np.isnan(then) & ~np.isnan(scores) & ~np.isnan(data.human[aspect])
         _enough(int(both.sum()))
-        by = gate.coefficient if gate.correlates else "spearman"
+        by = gate.coefficient
         judge = next(iter(data.judges))
         what = f"{judge}, {aspect}: {title_of(by)}"
         if (then[both] == scores[both]).all():
@@ -255,8 +268,13 @@ class Retest:
             self.baseline = Baseline.read(path)
 
     def passed_before(self, gate: Gate) -> bool:
-        """Return True for a gate that the baseline has passed."""
-        return self.baseline is not None and gate.text in self.baseline.gates
+        """Return True for a gate that the baseline has passed and whose number its verdicts tell.
+
+        A gate on errors, on the way to a rater or on the pass rate of all rows is put to the test afresh.
+        """
+        if self.baseline is None or gate.text not in self.baseline.gates:
+            return False
+        return gate.correlates or gate.coefficient in of_decisions()
 
     def reasons(
         self, gate: Gate, data: Judged, decided: Sequence[Decided]

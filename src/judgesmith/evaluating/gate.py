@@ -205,6 +205,18 @@ class Gate:
             f"{self.coefficient} {', '.join(told)} of cases passes {self.text}"
         )
 
+    def uncovered(self, result: MetaEvaluation, min_coverage: float) -> list[str]:
+        """Return the reasons why the first judge scored too few rows, none if it scored enough."""
+        table = result.agreement
+        name = str(table["judge"].iloc[0])
+        reasons = []
+        for row in self._rows(table, name):
+            aspect = str(row["aspect"])
+            if self.aspect in (None, plain_name(aspect)):
+                what = f"{name}, {aspect}: {row['what']}"
+                reasons.append(_uncovered(what, row, min_coverage))
+        return [reason for reason in reasons if reason is not None]
+
     def reasons(
         self, judge: str, rows: Iterable[Mapping[str, Any]], min_coverage: float
     ) -> list[str]:
@@ -236,10 +248,8 @@ class Gate:
         low = float(row["low"])
         high = float(row["high"])
         value = float(row["value"])
-        share = 1 - row["failed"] / row["rows"]
-        if share < min_coverage:
-            scored = f"{row['rows'] - row['failed']} of {row['rows']} rows"
-            return f"{what} rests on {scored}, coverage {share:.1%} is below {min_coverage:.1%}"
+        if (lacking := _uncovered(what, row, min_coverage)) is not None:
+            return lacking
         if math.isnan(low) or high - low < 1e-9:
             return f"{what} has no interval ({text(row['reason']) or 'no resamples were drawn'})"
         if self.coefficient in ERRORS:
@@ -253,6 +263,15 @@ class Gate:
         if passes:
             return None
         return f"{what} is {value:.3f}, but the {end}, is not {limit} {self.bar:g}"
+
+
+def _uncovered(what: str, row: Mapping[str, Any], min_coverage: float) -> str | None:
+    """Return the reason why a number rests on too few rows; None if it rests on enough."""
+    share = 1 - row["failed"] / row["rows"]
+    if share >= min_coverage:
+        return None
+    scored = f"{row['rows'] - row['failed']} of {row['rows']} rows"
+    return f"{what} rests on {scored}, coverage {share:.1%} is below {min_coverage:.1%}"
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,8 @@ def run(request: EvaluateRequest) -> int:
                 "gates only rate, and those of --anytime, weigh them"
             )
         if retest.passed_before(gate):
-            return retest.reasons(gate, data, decided)
+            uncovered = gate.uncovered(result, options.min_coverage)
+            return [*uncovered, *retest.reasons(gate, data, decided)]
         return gate.judge(result, options.min_coverage, rates)
 
     gated = Gated.of(gates, reasons)
