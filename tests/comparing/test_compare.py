@@ -351,3 +351,54 @@ def test_the_page(cli: Cli, bare: tuple[Path, Path], tmp_path: Path) -> None:
     assert html.count("<svg") == 2
     assert "9 rated versions" in html
     assert "https://" not in html
+
+
+def test_scores_of_an_unnamed_judge_beside_a_history_are_noted(
+    cli: Cli, bare: tuple[Path, Path], tmp_path: Path
+) -> None:
+    plain = []
+    for path in bare:
+        rows = lines(path)
+        for row in rows:
+            row["judge_score"] = row.pop("verdict")["score"]
+            row.pop("judge")
+        plain.append(write(tmp_path / f"plain_{path.name}", rows))
+    every = write(tmp_path / "history.jsonl", history())
+    told = cli("compare", *plain, "--history", every, "--json").json
+    (note,) = [note for note in told["notes"] if "does not say which judge" in note]
+    assert "it is taken for tone.json with openai/some (abc)" in note
+    told = cli("compare", *bare, "--history", every, "--json").json
+    assert not any("does not say which judge" in note for note in told["notes"])
+
+
+def test_choices_between_equal_outputs_belong_to_their_inputs(
+    cli: Cli, tmp_path: Path
+) -> None:
+    """Yes and no are the outputs of many questions: people's choice is that of the same question."""
+    rows, labels = Rows(), Rows()
+    for d in range(24):
+        row = {
+            "id": str(d),
+            "source": f"question {d}",
+            "output_a": "Yes",
+            "output_b": "No",
+            "system_a": "old",
+            "system_b": "new",
+            "gpt4_winner": "B" if d % 4 else "A",
+        }
+        rows.append(row)
+        labels.append(
+            without([row], "gpt4_winner")[0] | {"winner": "B" if d % 3 else "A"}
+        )
+    scored = write(tmp_path / "scored.jsonl", rows)
+    people = write(tmp_path / "people.jsonl", labels)
+    words = ("--judge", "gpt4_winner", "--human", people, "--json")
+    told = cli("compare", scored, *words).json
+    assert told["labelled"] == [24, 24]
+    # People chose the new one in 16 of 24: 2/3 - 1/3.
+    means = {one["name"]: one["human"] for one in told["versions"]}
+    assert means["new"] - means["old"] == pytest.approx(1 / 3, abs=1e-5)
+    unnamed = write(tmp_path / "unnamed.jsonl", without(labels, "source", "id"))
+    cli(
+        "compare", scored, "--judge", "gpt4_winner", "--human", unnamed
+    ).refused_at_once("for several inputs")

@@ -132,6 +132,7 @@ def read_versions(
     if result.wins:  # sides are drawn at random, so that what stands first says nothing
         result.names.sort()
     result.origin = " and ".join(part.origin for part in parts)
+    marks = list(result.marks)
     for name in request.files:
         _rate(result, name, request)
     for path in history:
@@ -141,6 +142,10 @@ def read_versions(
             part = _part(str(path), request)
             _name_versions([str(path)], [part])
             _join(result, part)
+    if history and not marks and result.marks:
+        result.notes.append(
+            f"{result.origin} does not say which judge scored it: it is taken for {result.mark}, as of the history"
+        )
     if all(math.isnan(one.judge) for one in result.answers):
         raise OptionError(
             f"{result.origin}: no row has a verdict; name the judge's scores with --judge COLUMN"
@@ -228,7 +233,7 @@ def _of_pairs(
     for line, (pair, record) in enumerate(pairs, 1):
         share = choices.share(record, line)
         won = math.nan if pair.won is None or request.files else pair.won
-        document = pair.a.doc_id if pair.a.source else f"id {pair.id}"
+        document = _input_of(pair)
         for side, row in enumerate((pair.a, pair.b)):
             if not row.system:
                 raise LabelsError(
@@ -242,6 +247,11 @@ def _of_pairs(
     part = _Part(path.name, answers, _marks(records, request), wins=True)
     part.aspect = "preference"
     return part
+
+
+def _input_of(pair: Compared) -> str:
+    """Return the input that both outputs answer, by its text or by the id of the row."""
+    return pair.a.doc_id if pair.a.source else f"id {pair.id}"
 
 
 @dataclass(frozen=True)
@@ -444,14 +454,24 @@ def _rate_pairs(result: Versions, name: str, request: Request) -> None:
         raise LabelsError(
             f"{path.name} has no two outputs a row, as {result.origin} has; give people's choice beside both outputs"
         )
-    won = dict[tuple[str, str], float]()
+    # Short outputs may be equal for several inputs: then only the input tells whose choice it is.
+    won = defaultdict[tuple[str, str], dict[str, float]](dict)
     for pair, _ in pairs:
         if pair.won is not None:
-            won[pair.a.output, pair.b.output] = pair.won
-            won[pair.b.output, pair.a.output] = 1 - pair.won
+            document = _input_of(pair)
+            won[pair.a.output, pair.b.output][document] = pair.won
+            won[pair.b.output, pair.a.output][document] = 1 - pair.won
     found = 0
     for first, second in zip(result.answers[::2], result.answers[1::2], strict=True):
-        share = won.get((first.output, second.output))
+        shares = won.get((first.output, second.output), {})
+        share = shares.get(first.document)
+        if share is None and len(set(shares.values())) > 1:
+            raise LabelsError(
+                f"{path.name}: people chose differently between the outputs of row {first.id!r} of {result.origin}, "
+                "for several inputs; give the inputs (source) in both files"
+            )
+        if share is None:
+            share = next(iter(shares.values()), None)
         if share is not None:
             first.human = share
             second.human = 1 - share
