@@ -29,8 +29,6 @@ TIMES = (1, 2, 4, 8)
 WANTED = 0.9
 #: Half-widths that are asked for most.
 WIDTHS = (0.2, 0.1, 0.05)
-#: Where the scale of atanh is cut.
-NEAREST = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)

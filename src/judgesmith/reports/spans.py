@@ -218,19 +218,6 @@ def _templates() -> Environment:
     return pages
 
 
-def cards(data: Scored, places: Iterable[int]) -> tuple[list[Markup], str]:
-    """Return some rows as the page shows them, and the CSS for them."""
-    pages = _templates()
-    axis = _axis(np.concatenate([data.sides[0].score, data.sides[0].human]))
-    card, whole = map(pages.get_template, ("span_row.html.j2", "spans.html.j2"))
-    named = {side.name for side in data.sides[1:]}
-    shown = [
-        card.render(row=_row(data, i, {}, named, axis), inline=True) for i in places
-    ]
-    markup = [Markup(one) for one in shown]  # noqa: S704  # from a template that escapes
-    return markup, "".join(whole.blocks["style"](whole.new_context()))
-
-
 def packed(data: Any) -> str:
     """Return JSON as gzip in base64, of which nothing is markup: rows repeat their markup, and panels their words."""
     words = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -11,7 +11,7 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Container, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from judgesmith.errors import OptionError
@@ -38,24 +38,14 @@ HEADERS = {
 
 
 class Gate:
-    """ASGI middleware that lets through only requests of the page itself. headers: in the place of those above."""
+    """ASGI middleware that lets through only requests of the page itself."""
 
-    def __init__(
-        self,
-        app: App,
-        token: str,
-        port: int,
-        *,
-        free: Container[str] = OPEN,
-        headers: dict[str, str] | None = None,
-    ) -> None:
+    def __init__(self, app: App, token: str, port: int) -> None:
         self.app = app
         self.token = token.encode()
-        self.free = free
         self.hosts = {f"{name}:{port}" for name in LOOPBACK}
         self.headers = [
-            (n.lower().encode(), value.encode())
-            for n, value in (HEADERS | (headers or {})).items()
+            (name.lower().encode(), value.encode()) for name, value in HEADERS.items()
         ]
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
@@ -88,7 +78,7 @@ class Gate:
             name.decode("latin-1"): value.decode("latin-1")
             for name, value in scope["headers"]
         }
-        if scope["path"] in self.free and scope["method"] == "GET":
+        if scope["path"] in OPEN and scope["method"] == "GET":
             return None
         if not hmac.compare_digest(
             headers.get("x-token", "").encode("latin-1"), self.token
