@@ -5,7 +5,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgesmith.errors import OptionError
@@ -136,6 +136,7 @@ def test_tasks_that_make_no_sense_are_refused(
 
 
 @given(st.integers(0, 80), st.floats(0, 1), st.integers(0, 40))
+@example(0, 0.0703125, 29)
 def test_rows_come_back_after_others_and_a_longer_queue_only_adds(
     rows: int, share: float, more: int
 ) -> None:

@@ -101,5 +101,11 @@ def sequence(queue: Sequence[str], share: float) -> list[tuple[str, int]]:
             again.append((place + GAP, key))
         while again and again[0][0] <= place:
             shown.append((again.popleft()[1], 1))
-    alone = len(queue) < 2  # a row right behind itself would measure nothing
-    return shown if alone else shown + [(key, 1) for _, key in again]
+    # A row right behind itself would measure nothing: the repeat before it waits, as the first row always has one.
+    if len(queue) < 2:
+        return shown
+    late = [(key, 1) for _, key in again]
+    if late == [(queue[-1], 1)]:
+        before = max(n for n, (_, turn) in enumerate(shown) if turn)
+        late.insert(0, shown.pop(before))
+    return shown + late
