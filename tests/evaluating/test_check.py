@@ -553,6 +553,22 @@ def test_labels_may_be_looked_at_one_by_one(cli: Any, tmp_path: Path) -> None:
     assert "is open after 16 labels that it counts; about 10 more decide it" in done.err
 
 
+def test_rows_without_a_verdict_are_counted_when_looked_at_one_by_one(
+    cli: Any, tmp_path: Path
+) -> None:
+    """A judge that leaves out what it finds hard is right on the rest."""
+    rows = decided(0, 0, 0, 60)
+    rows[59]["label"] = rows[59]["gpt4"] = "fail"
+    for row in rows[:30]:
+        row["gpt4"] = None
+    words = ("--human", "label", "--judge", "gpt4", "--anytime", "--fail-under")
+    done = cli("check", written(tmp_path, rows), *words, "accuracy>=0.8")
+    assert done.code == 1
+    assert "rests on 30 of 60 rows, coverage 50.0% is below 95.0%" in done.err
+    less = (*words, "accuracy>=0.8", "--min-coverage", 0.5)
+    assert cli("check", written(tmp_path, rows), *less).code == 0
+
+
 def test_only_gates_on_shares_may_be_looked_at_one_by_one(
     cli: Any, tmp_path: Path
 ) -> None:

@@ -90,7 +90,8 @@ def run(request: EvaluateRequest) -> int:
         if options.anytime:
             looks = looked(gate, data, decided, chances)
             data.notes += [str(look) for look in looks]
-            return [str(look) for look in looks if not look.passed]
+            failed = [str(look) for look in looks if not look.passed]
+            return [*gate.uncovered(result, options.min_coverage), *failed]
         if data.unequal and gate.coefficient != RATE:
             raise OptionError(
                 f"--fail-under {gate.text!r}: rows were drawn with unequal probabilities ({data.unequal!r}), and of "
