@@ -622,6 +622,40 @@ def test_a_certificate_says_whose_labels_which_rows_and_the_rules_error(
     cli(*words, "--certificate", "page.pdf").refused("name it .html or .json")
 
 
+def test_a_certificate_tells_the_error_of_the_rule_that_was_used(
+    cli: Any, tmp_path: Path
+) -> None:
+    path = written(tmp_path, decided(58, 2, 2, 98))
+    file = tmp_path / "certificate.json"
+    baseline = tmp_path / "baseline.json"
+    words = ("check", path, "--human", "label", "--judge", "gpt4")
+    words += ("--fail-under", "accuracy>=0.8", "--certificate", file)
+
+    def told(*more: Any) -> str:
+        assert cli(*words, *more).code == 0
+        rule = json.loads(file.read_text(encoding="utf-8"))["rule"]
+        return str(rule["false passes"])
+
+    assert told().endswith("looked at once on fresh labels")
+    assert told("--anytime").startswith("at most 5 % for a judge at the bar, looked")
+    assert told("--baseline", baseline).endswith("looked at once on fresh labels")
+    assert told("--baseline", baseline).endswith("agreeing less than in that run")
+
+
+def test_nothing_may_decide_alone_on_rows_that_it_leaves_out(
+    cli: Any, tmp_path: Path
+) -> None:
+    rows = decided(58, 2, 2, 98)
+    words = ("check", "--human", "label", "--judge", "gpt4", "--json")
+    (told,) = cli(*words, written(tmp_path, rows)).json["answers"]
+    assert told["may_decide"] is True
+    for row in rows[::8]:
+        row["gpt4"] = None
+    (told,) = cli(*words, written(tmp_path, rows)).json["answers"]
+    assert told["may_decide"] is None
+    assert "gpt4 gave no verdict on 20 of 160 rated answers" in told["advice"]
+
+
 def test_a_certificate_names_raters_and_their_ceiling(cli: Any, tmp_path: Path) -> None:
     rows = decided(11, 12, 2, 55)
     for row in rows:

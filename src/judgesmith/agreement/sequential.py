@@ -24,6 +24,8 @@ from judgesmith.errors import OptionError
 
 Vector = npt.NDArray[np.float64]
 Decision = Literal["passed", "failed", "open"]
+#: How often a share at the bar passes at most, unless a test says otherwise.
+ALPHA = 0.05
 #: The largest number of labels that a plan goes to.
 MOST = 20_000
 
@@ -54,7 +56,7 @@ class ShareTest:
 
     bar: float
     hoped: float
-    alpha: float = 0.05
+    alpha: float = ALPHA
     beta: float = 0.1
 
     def __post_init__(self) -> None:

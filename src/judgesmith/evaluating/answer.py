@@ -30,6 +30,8 @@ from judgesmith.tables import counted, p_in_words, with_interval
 
 #: Judges and aspects with a sentence of their own; of more, the tables tell.
 MOST = 4
+#: The share of rated rows without a verdict up to which a judge may decide alone.
+LACKING = 0.05
 #: More labels than this many times those at hand are not worth a number.
 WORTH_SAYING = 20
 
@@ -199,7 +201,7 @@ def _of_decisions(
         return Answer(
             one.name, one.aspect, found.found, _unequal(data), None, found.facts
         )
-    if found.may and (unfit := _unfit(data)):
+    if found.may and (unfit := _unfit(data) or _lacking(one)):
         return Answer(one.name, one.aspect, found.found, unfit, None, found.facts)
     return found
 
@@ -223,6 +225,18 @@ def _unfit(data: Judged) -> str:
     if chosen:
         return f"{counted(chosen, 'row')} of these `suggest` chose, which says little of rows drawn at random."
     return ""
+
+
+def _lacking(one: Decided) -> str:
+    """Return that a judge gave no verdict on many rated rows; "" if it gave enough."""
+    rated = ~np.isnan(one.people)
+    lacking = int((rated & np.isnan(one.judge)).sum())
+    if lacking <= LACKING * int(rated.sum()):
+        return ""
+    return (
+        f"{one.name} gave no verdict on {lacking} of {int(rated.sum())} rated answers, of which these figures say "
+        "nothing."
+    )
 
 
 # Pass and fail --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
+from judgesmith.agreement.sequential import ALPHA
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.answer import Answer
 from judgesmith.evaluating.decided import Decided
@@ -127,10 +128,12 @@ def certificate(
     *,
     bar: float,
     drawn: bool,
+    error: str,
 ) -> Certificate:
     """Return the certificate of the first judge.
 
-    power: how often better judges pass the gates. drawn: the rows' probabilities to be labelled are known.
+    power: how often better judges pass the gates. drawn: the rows' probabilities to be labelled are known. error: how
+    often the rule passes a judge that it should not.
     """
     name = next(iter(data.judges))
     own = [answer for answer in answers if answer.judge in (name, "")]
@@ -139,7 +142,7 @@ def certificate(
         _judge(data, name, live),
         _people(data, result, reading, drawn=drawn),
         list(_figures(name, result, decided)),
-        _rule(gated, bar, power, float(result.settings["confidence"])),
+        _rule(gated, bar, power, error),
         _rows(data),
         _protocol(data, result),
     )
@@ -223,11 +226,24 @@ def _figures(
             yield {"judge": name, "figure": title} | ends | {"labels": row["n"]}
 
 
-def _rule(
-    gated: Gated, bar: float, power: Sequence[str], confidence: float
-) -> dict[str, Any]:
+def error_of_rule(confidence: float, *, anytime: bool, again: bool) -> str:
+    """Return how often a rule passes a judge that it should not, in words.
+
+    Args:
+        confidence: That of the intervals, whose lower end has to be at the bar.
+        anytime: The gates were looked at after every label.
+        again: Gates that were passed before were tested against that run alone.
+    """
+    if anytime:
+        return f"at most {100 * ALPHA:g} % for a judge at the bar, looked at after every label"
+    once = f"at most {50 * (1 - confidence):g} % for a judge at the bar, looked at once on fresh labels"
+    if again:
+        return f"{once}; since then tested only for agreeing less than in that run"
+    return once
+
+
+def _rule(gated: Gated, bar: float, power: Sequence[str], error: str) -> dict[str, Any]:
     told = gated.to_dict()
-    error = (1 - confidence) / 2
     if told is None:
         told = {
             "gate": f"both ends above {bar:g} (--bar)",
@@ -238,7 +254,7 @@ def _rule(
         "rule": told["gate"],
         "passed": told["passed"],
         "reasons": told["reasons"],
-        "false passes": f"at most {100 * error:g} % for a judge at the bar, looked at once on fresh labels",
+        "false passes": error,
         "power": list(power),
     }
 

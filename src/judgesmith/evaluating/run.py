@@ -16,7 +16,11 @@ from judgesmith.errors import OptionError
 from judgesmith.evaluating.answer import Answer, answers
 from judgesmith.evaluating.anytime import check_shares, looked
 from judgesmith.evaluating.baseline import Again, Retest
-from judgesmith.evaluating.certificate import certificate, check_certificate
+from judgesmith.evaluating.certificate import (
+    certificate,
+    check_certificate,
+    error_of_rule,
+)
 from judgesmith.evaluating.claims import Claim, claims
 from judgesmith.evaluating.decided import Decided, decisions
 from judgesmith.evaluating.export import agreement_table, check_kind, row_table
@@ -262,6 +266,9 @@ def _write(
             plan(result, results.decided, asked, options.bar).gates,
             bar=options.bar,
             drawn=options.probability is not None,
+            error=error_of_rule(
+                options.confidence, anytime=options.anytime, again=bool(results.again)
+            ),
         )
         texts[request.certificate] = page_of.text(request.certificate)
     if options.markdown is not None:
