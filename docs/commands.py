@@ -11,15 +11,14 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from judgesmith.cli.commands import filled
+from judgesmith.cli.commands import Command, shown
 from judgesmith.cli.main import app, command_model
-from judgesmith.parts import Options, describe
 
 PAGE = Path(__file__).resolve().parent / "pages/reference/cli.md"
 TOP = """# Command line
 
-Every command, its arguments and its everyday options. `judgesmith list options COMMAND` prints those that depend on
-the method and the optimizer; `--config FILE.yaml` takes all of them by the same names.
+Every command with its arguments and options, the everyday ones first. `judgesmith list options COMMAND` adds those that
+depend on the method and the optimizer. `--config FILE.yaml` takes all of them by the same names, in every command.
 
 Written by `python docs/commands.py`.
 """
@@ -30,27 +29,12 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-def rows(model: type[Options]) -> list[str]:
-    """Return a row for each argument and option: arguments, the command's own options, shared ones."""
-    result = []
-    own = inspect.get_annotations(model)
-    for one, field in zip(describe(model), model.model_fields.values(), strict=True):
-        extra = field.json_schema_extra
-        cli = extra.get("cli", {}) if isinstance(extra, dict) else {}
-        if cli.get("hidden"):
-            continue
-        names = cli.get("names") or (f"--{one.name.replace('_', '-')}",)
-        if cli.get("argument"):
-            name = cli.get("metavar") or one.name.upper()
-        else:
-            name = ", ".join(names)
-        if one.default in ("none", "no", "") or field.is_required():
-            default = ""
-        else:
-            default = f" Default: {one.default}."
-        order = (not cli.get("argument"), one.name not in own)
-        result.append((order, f"| `{name}` | {cell(filled(one.help) + default)} |"))
-    return [line for _, line in sorted(result, key=lambda pair: pair[0])]
+def rows(model: type[Command]) -> list[str]:
+    """Return a row for each argument and option, the everyday ones first."""
+    everyday = [name for name, _ in shown(model)]
+    every = dict(shown(model, every=True))
+    order = [*everyday, *(name for name in every if name not in everyday)]
+    return [f"| `{cell(name)}` | {cell(every[name])} |" for name in order]
 
 
 def page() -> str:
@@ -66,6 +50,8 @@ def page() -> str:
             f"## judgesmith {name}\n",
             f"{inspect.cleandoc(model.__doc__ or '')}\n",
         ]
+        if model.example:
+            lines.append(f"```console\n$ {model.example}\n```\n")
         lines += ["| | |", "|---|---|", *rows(model), ""]
     return "\n".join(lines)
 

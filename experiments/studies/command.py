@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from judgesmith.running.settings import Catalogue
 
 STUDIES = Group(
-    "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.",
-    panel="Research",
+    "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table."
 )
 MORE = """
 

@@ -168,6 +168,8 @@ def read_options(
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "missing":
+            raise OptionError(f"{where} needs {name}") from None
         value = f"; got {first['input']!r}" if name else ""
         raise OptionError(
             f"{where}{', ' + name if name else ''}: {message}{value}"[:400]

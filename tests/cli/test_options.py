@@ -1,7 +1,9 @@
 """Options of commands and of parts: each is taken where it does something, and refused where it does not."""
 
 import json
-from importlib.metadata import EntryPoint
+import re
+import shlex
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +13,7 @@ from json_lines import Rows as RowsFile
 
 from judgesmith.cli import main as command_line
 from judgesmith.cli.commands import Command, Group, Rows, argument, flag
-from judgesmith.cli.main import ORDER, command_model
+from judgesmith.cli.main import command_model
 from judgesmith.compiling.run import CompileRun, RunOptions, Setup
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.options import EvaluateOptions
@@ -197,13 +199,58 @@ def test_spellings_of_one_option_mean_the_same(
     assert several["optimizer"]["variants"] == ["fine", "vanilla"]
 
 
-@pytest.mark.parametrize("command", ["compile", "evaluate", "discern", "study labels"])
-def test_the_help_is_short(command: str, cli: Any) -> None:
-    said = cli(*command.split(), "--help").said
-    options = [
-        line for line in said.splitlines() if line.lstrip("│ *").startswith("--")
-    ]
-    assert 10 <= len(options) <= 19  # --help among them
+@pytest.mark.parametrize("command", command_line.FRONT)
+def test_the_help_of_a_command_is_one_screen_with_an_example(
+    command: str, cli: Any
+) -> None:
+    lines = cli(command, "--help").said.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    options = [line for line in lines if re.match(r"-", line)]
+    assert len(options) - 1 <= 12  # the last line says where the others are
+    assert f"judgesmith list options {command}" in lines[-2]
+    assert lines[lines.index("Example:") + 1].startswith(f"  judgesmith {command}")
+
+
+@pytest.mark.parametrize("command", [*command_line.ORDER, "discern", "watch"])
+def test_the_example_of_a_command_is_one_that_it_takes(command: str) -> None:
+    model = command_model(command.split())
+    assert model is not None
+    _, *words = shlex.split(model.example) or ["judgesmith", *command.split()]
+    made: Any = typer.main.get_command(command_line.app)
+    context = made.make_context("judgesmith", words)
+    name, found, rest = made.resolve_command(context, words)
+    if words[1:]:
+        assert name == command
+        found.make_context(name, rest, parent=context)
+
+
+def test_every_option_is_listed_in_full(cli: Any) -> None:
+    told = cli("list", "options", "score", "--json").json
+    written = " ".join(one["option"] for one in told["command"])
+    for option in ("--judge", "--batch", "--on ray", "--no-cache", "--config"):
+        assert option.replace("--no-", "--[no-]") in written
+    assert "It contains the human rating for 90 %" in " ".join(
+        cli("list", "options", "score").out.split()
+    )
+
+
+def test_every_command_takes_its_options_from_a_file(
+    cli: Any, rows_file: RowsFile, judge_file: Path, tmp_path: Path
+) -> None:
+    rows = rows_file(4)
+    config = tmp_path / "run.yaml"
+    config.write_text(f"judge: {judge_file}\nrows: {rows}\ndry_run: true\njson: true\n")
+    planned = cli("score", "--config", config).json
+    assert (
+        planned == cli("score", rows, "--judge", judge_file, "--dry-run", "--json").json
+    )
+    config.write_text("dry_run: true\n")
+    cli("score", "--config", config, rows).refused_at_once(
+        f"--config {config} needs judge"
+    )
+    config.write_text("jugde: x\n")
+    cli("score", "--config", config, rows).refused_at_once("jugde")
 
 
 @pytest.mark.parametrize(
@@ -226,10 +273,7 @@ def test_other_options_of_a_command_are_listed(
         option["help"] and option["type"] for each in told.values() for option in each
     )
     assert set(options.model_fields) <= set(cli("list", "options", command).out.split())
-    assert (
-        "'score' is not a command with options beside"
-        in cli("list", "options", "score").err
-    )
+    assert "'scor' is not a command" in cli("list", "options", "scor").err
 
 
 @pytest.mark.parametrize("command", ["evaluate", "discern"])
@@ -291,25 +335,36 @@ def test_a_run_of_its_own_defaults_is_the_default_run() -> None:
 # -- commands -----------------------------------------------------------------------------------------------------
 
 
-def test_the_help_shows_few_commands_by_what_they_are_for_and_an_unknown_one_names_the_nearest(
+def test_the_help_shows_eight_commands_and_four_beside_them_on_one_line_each(
     cli: Any,
 ) -> None:
-    done = cli("--help")
-    lines = [
-        line.strip("│ ") for line in done.out.splitlines() if line.startswith("│ ")
-    ]
-    commands = [
-        line.split()[0]
-        for line in lines
-        if line and line.split()[0] in command_line.ORDER
-    ]
-    assert tuple(commands) == ORDER
-    assert len(ORDER) <= 14
-    headings = [
-        line.split()[1] for line in done.out.splitlines() if line.startswith("╭")
-    ]
-    assert headings == ["Options", "Start", "Look", "Operate", "Research"]
+    lines = cli("--help").out.splitlines()
+    start = lines.index("Commands:")
+    between = lines.index("Beside them:")
+    end = between + 1 + len(command_line.BESIDE)
+    for shown, names in (
+        (lines[start + 1 : between - 1], command_line.FRONT),
+        (lines[between + 1 : end], command_line.BESIDE),
+    ):
+        assert tuple(line.split()[0] for line in shown) == names
+    assert len(command_line.FRONT) == 8
+    assert lines[end] == ""
     assert "did you mean 'compile'" in cli("compil").err
+
+
+def test_all_commands_are_listed_with_the_exit_codes(cli: Any) -> None:
+    told = cli("list", "commands", "--json").json
+    named = {name for name in points() if "." not in name}
+    assert set(told["commands"]) == named - {"evaluate"}  # an old name
+    assert list(told["commands"])[:8] == list(command_line.FRONT)
+    assert set(told["exit_codes"]) == {str(code) for code in command_line.EXIT_CODES}
+    assert "come again" in cli("list", "commands").out
+    for name, sentence in told["commands"].items():
+        assert sentence.endswith("."), name
+
+
+def points() -> set[str]:
+    return {point.name for point in entry_points(group=command_line.GROUP)}
 
 
 class Weigh(Command, Rows):

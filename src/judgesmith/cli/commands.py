@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    get_args,
+    get_origin,
+)
 
 import typer
 from pydantic import Field, PrivateAttr, field_validator
@@ -20,7 +30,7 @@ from pydantic.fields import FieldInfo
 from typer.core import TyperCommand
 
 from judgesmith.errors import OptionError
-from judgesmith.parts import EVERYWHERE, Effect, Options, read_options
+from judgesmith.parts import EVERYWHERE, Effect, Options, nearest, read_options
 from judgesmith.running.settings import Catalogue, ReachOptions, read_yaml
 
 if TYPE_CHECKING:
@@ -31,14 +41,6 @@ if TYPE_CHECKING:
 UsageError: Any = typer.BadParameter.__base__
 #: An option that names what every way of running reads, and a run that resumes reads again.
 CONTENT = Effect("content", EVERYWHERE)
-#: The heading in `--help` of options that several commands have.
-PANELS = {
-    **dict.fromkeys(
-        ("lm", "api_base", "timeout", "concurrency", "rpm", "cache"), "Language model"
-    ),
-    **dict.fromkeys(("columns", "limit"), "Data"),
-    **dict.fromkeys(("max_calls", "max_cost", "max_failed", "dry_run"), "Limits"),
-}
 
 
 def flag(
@@ -84,16 +86,28 @@ class Group:
     """A command with commands of its own."""
 
     help: str
-    panel: str = "More"
-    hidden: bool = False
 
 
 class Command(Options):
-    """A command. The docstring is its help, and `run` does the work and returns the exit code (None for 0)."""
+    """A command. The docstring is its help, and `run` does the work and returns the exit code (None for 0).
 
-    panel: ClassVar[str] = "More"
-    """The heading under which `judgesmith --help` lists it."""
+    `--help` shows the first paragraph, the example and the everyday options, each by its first sentence.
+    `judgesmith list options NAME` prints all of it.
+    """
+
+    example: ClassVar[str] = ""
+    """A command line that can be pasted."""
+    everyday: ClassVar[tuple[str, ...]] = ()
+    """Fields that `--help` shows, in its order; all of them where there are none."""
     hidden: ClassVar[bool] = False
+    """An old name, which nothing lists."""
+
+    config: Path | None = flag(
+        None,
+        "YAML file of options, by the same names. The command line takes precedence.",
+        metavar="FILE.yaml",
+        effect=Effect("nothing", EVERYWHERE),
+    )
     _more: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
 
     @classmethod
@@ -133,16 +147,19 @@ class Command(Options):
         own = {
             name: value for name, value in values.items() if name in cls.model_fields
         }
-        command = read_options(cls, own, source or f"judgesmith {cls.__name__.lower()}")
         rest = {name: value for name, value in values.items() if name not in own}
-        if (catalogue := cls.catalogue(values)) is not None:
+        catalogue = cls.catalogue(values)
+        if rest and catalogue is None:
+            name = next(iter(rest))
+            near = nearest(name, cls.model_fields)
+            raise OptionError(
+                f"{source}, {name}: there is no option of that name{near}"
+            )
+        command = read_options(cls, own, source or f"judgesmith {cls.__name__.lower()}")
+        if catalogue is not None:
             named = {name for name in rest if name in read and name not in chosen}
             checked = catalogue.resolve(rest, source if rest.keys() <= named else "")
             command._more.update(checked)
-        elif rest:
-            raise OptionError(
-                f"{source}, {next(iter(rest))}: there is no option of that name"
-            )
         return command.run() or 0
 
     @classmethod
@@ -192,18 +209,8 @@ class Json(Options):
     )
 
 
-class Config(Options):
-    """The option `--config`."""
-
-    config: Path | None = flag(
-        None,
-        "YAML file of options, by the same names. The command line takes precedence.",
-        metavar="FILE.yaml",
-    )
-
-
-class Preset(Config):
-    """The options `--config` and `--preset`."""
+class Preset(Options):
+    """The option `--preset`."""
 
     preset: list[str] | None = flag(
         None,
@@ -218,9 +225,9 @@ class Rows(Options):
 
     columns: list[str] = flag(
         [],
-        "Column of a role. Roles: output, source, score, id, doc_id, group, system, context, reference, "
-        "messages, turn, rater, rationale, output_a, output_b, winner, chosen_by, rater_score (one for each rater). "
-        "Default: columns with the usual names. Repeatable.",
+        "Column of a role, such as score=rating. Roles: output, source, score, id, doc_id, group, system, context, "
+        "reference, messages, turn, rater, rationale, output_a, output_b, winner, chosen_by, rater_score (one for each "
+        "rater). Default: columns with the usual names. Repeatable.",
         metavar="ROLE=NAME",
         effect=CONTENT,
     )
@@ -399,10 +406,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
             for bound, word in (("ge", "min"), ("le", "max"))
             if hasattr(limit, bound)
         }
-        words |= {
-            "rich_help_panel": PANELS.get(name),
-            "hidden": cli.get("hidden", False),
-        }
+        words["hidden"] = cli.get("hidden", False)
         annotation = Annotated[annotation, typer.Option(*names, **words, **limits)]  # type: ignore[misc]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
@@ -443,7 +447,7 @@ def _command(parameters: Sequence[inspect.Parameter], **about: Any) -> Any:
     command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     app = typer.Typer(
-        add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
     app.command(**about)(command)
     return typer.main.get_command(app)
@@ -464,6 +468,8 @@ class _Built(TyperCommand):
             own.update(one.opts, one.secondary_opts)
         words = args[: args.index("--") if "--" in args else None]
         names = {word.partition("=")[0] for word in words if word.startswith("--")}
+        # What is required may stand in the file, too.
+        ctx.meta["by_file"] = "--config" in names
         if names - own:
             self._take_more(ctx, own, names - own)
         try:
@@ -478,16 +484,32 @@ class _Built(TyperCommand):
         return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        for one in self.params:
-            if (text := getattr(one, "help", None)) is not None:
-                one.help = filled(text)  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+        """Write the first paragraph, the example and the everyday options: one screen."""
+        model = self.model
+        formatter.write_usage(ctx.command_path, " ".join(_usage(model)))
+        formatter.write_paragraph()
+        formatter.write_text(paragraphs(model)[0])
+        if model.example:
+            with formatter.section("Example"):
+                formatter.write(f"  {model.example}\n")
+        formatter.write_paragraph()
+        formatter.write_dl(shown(model), col_max=22)
+        name = _name(ctx)
+        formatter.write(
+            f"\nAll options, in full: judgesmith list options {name}\n"
+            "--config FILE.yaml takes all of them by the same names.\n"
+        )
 
     def invoke(self, ctx: Any) -> Any:
         raise typer.Exit(self.model.start(_chosen(ctx)))
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return [*super().get_params(ctx), *ctx.meta.get("more_params", ())]
+        own = super().get_params(ctx)
+        if ctx.meta.get("by_file"):
+            own = [copy(one) for one in own]
+            for one in own:
+                one.required = False
+        return [*own, *ctx.meta.get("more_params", ())]
 
     def _take_more(self, ctx: Any, own: set[str], names: set[str]) -> None:
         """Take the options of parts that have these names; all of them for an error that names similar ones."""
@@ -513,6 +535,13 @@ class _Built(TyperCommand):
         ctx.meta["more_params"] = [
             one for one in _command(parameters).params if one.name != "help"
         ]
+
+
+def _name(ctx: Any) -> str:
+    """Return the command of a context, with its group, without the program."""
+    if ctx.parent is None:
+        return ""
+    return f"{_name(ctx.parent)} {ctx.info_name}".strip()
 
 
 def _orders_apart(args: Sequence[str]) -> list[str]:
@@ -543,23 +572,99 @@ def _chosen(context: typer.Context) -> dict[str, Any]:
     return result
 
 
+def paragraphs(model: type[Command]) -> list[str]:
+    """Return the paragraphs of a command's help, each in one line."""
+    parts = inspect.cleandoc(model.__doc__ or "").split("\n\n")
+    return [" ".join(part.split()) for part in parts]
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a help text."""
+    return re.split(r"(?<=[.?!])\s+(?=[A-Z`])", text, maxsplit=1)[0]
+
+
+def _in_order(model: type[Command]) -> list[tuple[str, FieldInfo]]:
+    """Return a command's fields: arguments, its own options, shared ones."""
+    own = inspect.get_annotations(model)
+    return sorted(
+        model.model_fields.items(),
+        key=lambda one: (not _cli(one[1]).get("argument"), one[0] not in own),
+    )
+
+
+def shown(model: type[Command], *, every: bool = False) -> list[tuple[str, str]]:
+    """Return arguments and options as they are written, with their help; the everyday ones, or every one."""
+    rows = []
+    order = _in_order(model)
+    if model.everyday and not every:
+        order.sort(key=lambda one: _place(model, *one))
+    for name, field in order:
+        cli = _cli(field)
+        wanted = every or not model.everyday or name in model.everyday
+        if cli.get("hidden") or not (wanted or cli.get("argument")):
+            continue
+        help = filled(field.description or "")
+        said = help if every else first_sentence(help)
+        rows.append((_written(name, field), said + _default(field, help)))
+    return rows
+
+
+def _default(field: FieldInfo, help: str) -> str:
+    """Return the default of an option in words, where there is one that its help does not have."""
+    value = field.default
+    if field.is_required() or "Default:" in help or isinstance(value, bool):
+        return ""
+    return f" Default: {value}." if value or value == 0 else ""
+
+
+def _place(model: type[Command], name: str, field: FieldInfo) -> int:
+    if _cli(field).get("argument"):
+        return -1
+    return model.everyday.index(name) if name in model.everyday else len(model.everyday)
+
+
+def _usage(model: type[Command]) -> list[str]:
+    words = ["[OPTIONS]"]
+    for name, field in model.model_fields.items():
+        if _cli(field).get("argument"):
+            written = _written(name, field)
+            words.append(written if field.is_required() else f"[{written}]")
+    return words
+
+
+def _written(name: str, field: FieldInfo) -> str:
+    """Return an argument, or an option with its value, as on a command line."""
+    cli = _cli(field)
+    if cli.get("argument"):
+        return cli.get("metavar") or name.upper()
+    names = ", ".join(cli.get("names") or (f"--{name.replace('_', '-')}",))
+    if bool in _kinds(field):
+        return names.replace("--", "--[no-]", 1) if field.default else names
+    return f"{names} {cli.get('metavar') or _metavar(field)}"
+
+
+def _metavar(field: FieldInfo) -> str:
+    """Return what stands for the value of an option that does not say."""
+    kinds = _kinds(field)
+    if choices := [
+        value
+        for kind in kinds
+        if get_origin(kind) is Literal
+        for value in get_args(kind)
+    ]:
+        return "|".join(map(str, choices))
+    if Path in kinds:
+        return "FILE"
+    return "NUMBER" if {int, float} & set(kinds) else "TEXT"
+
+
 @cache
 def build(name: str, model: type[Command]) -> Any:
     """Return the command of typer that a model stands for."""
-    own = inspect.get_annotations(model)
-    fields = sorted(
-        model.model_fields.items(),
-        key=lambda one: (not _cli(one[1]).get("argument"), one[0] not in own),
-    )  # the order of --help: arguments, the command's own options, shared ones
-    paragraphs = (
-        " ".join(part.split())
-        for part in inspect.cleandoc(model.__doc__ or "").split("\n\n")
-    )
     return _command(
-        [_parameter(*one) for one in fields],
+        [_parameter(*one) for one in _in_order(model)],
         name=name,
         cls=type("Built", (_Built,), {"model": model}),
-        help="\n\n".join(paragraphs),
-        rich_help_panel=model.panel,
+        help="\n\n".join(paragraphs(model)),
         hidden=model.hidden,
     )

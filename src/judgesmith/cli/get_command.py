@@ -15,13 +15,13 @@ from judgesmith.errors import LabelsError, OptionError
 
 
 class Get(Command, Json):
-    """Fetch benchmark sets (bench/NAME) and models (local/NAME, ollama_chat/NAME).
+    """Fetch models (local/NAME, ollama_chat/NAME) and data (bench/NAME).
 
     The licence is displayed first, and checksums are verified. Names: `judgesmith list data`, `judgesmith list models`.
     Exit code 0: everything was fetched; 1: a licence was declined; 2: an error.
     """
 
-    panel: ClassVar[str] = "Look up"
+    example: ClassVar[str] = "judgesmith get local/qwen2.5-0.5b"
 
     names: list[str] = argument(
         ...,

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import typer
 from rich.markup import escape
 from rich.table import Table
 
-from judgesmith.cli.commands import Command, Json, argument
+from judgesmith.cli.commands import Command, Json, argument, paragraphs, shown
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.parts import Options, Registry, describe
 from judgesmith.running.console import err, out, print_json
@@ -41,17 +42,18 @@ PLACES = {
 
 
 class List(Command, Json):
-    """List components of a kind, or show one in detail.
+    """List what can be named: commands, methods, models, data and more.
 
-    methods: judging methods, for `judgesmith compile --method NAME`. optimizers: for `--optimizer NAME`.
-    perturbations: for `judgesmith discern --perturb NAME`. metrics: reference metrics, for `judgesmith check --judge
-    metric/NAME`. coefficients: of agreement, for `judgesmith check --coefficient NAME`. formats: files of rows that
-    can be read. exports: exports of other tools that are read as rows. presets: named settings, for `--preset NAME`.
-    aspects: the library's quality aspects, by task. options COMMAND: options that the --help of COMMAND does not show.
-    data: benchmark sets with human ratings. models: local language models.
+    With NAME it shows one in detail. methods: judging methods, for `judgesmith compile --method NAME`. optimizers:
+    for `--optimizer NAME`. perturbations: for `judgesmith discern --perturb NAME`. metrics: reference metrics, for
+    `judgesmith check --judge metric/NAME`. coefficients: of agreement, for `judgesmith check --coefficient NAME`.
+    formats: files of rows that can be read. exports: exports of other tools that are read as rows. presets: named
+    settings, for `--preset NAME`. aspects: the library's quality aspects, by task. options COMMAND: all options of
+    COMMAND. commands: all commands, and the exit codes. data: benchmark sets with human ratings. models: local
+    language models.
     """
 
-    panel: ClassVar[str] = "Look up"
+    example: ClassVar[str] = "judgesmith list commands"
 
     what: Literal[
         "methods",
@@ -66,6 +68,7 @@ class List(Command, Json):
         "options",
         "data",
         "models",
+        "commands",
     ] = argument(..., "Kind of component.", "WHAT")
     name: str | None = argument(
         None,
@@ -81,6 +84,7 @@ class List(Command, Json):
             "options": self._options,
             "data": self._data,
             "models": self._models,
+            "commands": self._commands,
         }
         kinds.get(self.what, self._parts)()
 
@@ -135,28 +139,43 @@ class List(Command, Json):
         _print_facts(facts)
         _print_options(getattr(part, "Options", Options))
 
+    def _commands(self) -> None:
+        from judgesmith.cli.main import EXIT_CODES, app
+
+        group: Any = typer.main.get_command(app)
+        said = group.sentences(None)
+        if self.as_json:
+            print_json({"commands": said, "exit_codes": EXIT_CODES})
+            return
+        _print_table(("command", "what it does"), list(said.items()))
+        out.print()
+        codes = [(str(code), meaning) for code, meaning in EXIT_CODES.items()]
+        _print_table(("exit code", "meaning"), codes)
+
     def _options(self) -> None:
         from judgesmith.cli.main import command_model
 
         model = command_model((self.name or "").split())
-        catalogue = model.catalogue({}) if model is not None else None
-        if catalogue is None:
+        if model is None:
             raise OptionError(
-                f"{self.name or ''!r} is not a command with options beside those of its --help; "
-                "run `judgesmith COMMAND --help`"
+                f"{self.name or ''!r} is not a command; `judgesmith list commands` lists them"
             )
+        catalogue = model.catalogue({})
+        owners = () if catalogue is None else catalogue.owners
         if self.as_json:
-            print_json(
-                {
-                    "options": {
-                        owner.where: _listed(owner.options)
-                        for owner in catalogue.owners
-                    }
-                }
-            )
+            own = [
+                {"option": option, "help": help}
+                for option, help in shown(model, every=True)
+            ]
+            others = {owner.where: _listed(owner.options) for owner in owners}
+            print_json({"command": own, "options": others})
             return
-        for owner in catalogue.owners:
-            out.print(f"[bold]{escape(owner.where)}[/bold]")
+        for text in paragraphs(model):
+            out.print(text, markup=False, highlight=False)
+            out.print()
+        _print_table((), shown(model, every=True))
+        for owner in owners:
+            out.print(f"\n[bold]{escape(owner.where)}[/bold]")
             _print_options(owner.options)
 
     def _presets(self) -> None:

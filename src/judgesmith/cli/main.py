@@ -16,7 +16,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from judgesmith.cli.commands import Command, Group, UsageError, build
+from judgesmith.cli.commands import (
+    Command,
+    Group,
+    UsageError,
+    build,
+    first_sentence,
+)
 from judgesmith.errors import JudgesmithError, LabelsError, OutageError
 from judgesmith.extras import absent_room, without_room
 from judgesmith.parts import nearest
@@ -24,23 +30,20 @@ from judgesmith.running.plain import one_line, shown_streams
 
 logger = logging.getLogger(__name__)
 GROUP = "judgesmith.commands"
-#: The order of `--help`; commands of other packages come last.
-ORDER = (
-    "demo",
-    "new",
-    "label",
-    "compile",
-    "score",
-    "check",
-    "compare",
-    "report",
-    "show",
-    "list",
-    "get",
-    "serve",
-    "discern",
-    "study",
-)
+#: What `--help` shows first, and what it shows behind that; `judgesmith list commands` has all.
+FRONT = ("demo", "check", "compare", "compile", "score", "label", "report", "serve")
+BESIDE = ("new", "show", "list", "get")
+ORDER = (*FRONT, *BESIDE)
+#: What an exit code means; those of a command alone stand behind its name.
+EXIT_CODES = {
+    0: "done",
+    1: "some rows have no score, or a condition was not met (--fail-under); compare: worse; watch: an alarm",
+    2: "an error, in one line",
+    3: "compare: undecided",
+    75: "the model's server does not answer: come again, the same command resumes",
+    130: "stopped by Ctrl-C; the same command resumes",
+    143: "stopped by SIGTERM; the same command resumes",
+}
 
 
 def _installed() -> list[EntryPoint]:
@@ -64,6 +67,10 @@ def _tell_what_is_absent() -> None:
         logger.warning(
             "this installation lacks %s; left out: %s", ", ".join(absent), commands
         )
+
+
+def _ours(point: EntryPoint) -> bool:
+    return point.module.partition(".")[0] == "judgesmith"
 
 
 class Commands(TyperGroup):
@@ -96,11 +103,10 @@ class Commands(TyperGroup):
         try:
             loaded = point.load()
         except Exception as error:
-            ours = point.module.partition(".")[0] == "judgesmith"
             missing = getattr(error, "name", None)
             # An editable installation may still name a command whose module went.
             gone = missing == point.module or absent_room(missing) is not None
-            if ours and not gone:
+            if _ours(point) and not gone:
                 raise
             logger.warning("command plug-in %r is left out: %s", cmd_name, error)
             return None
@@ -109,6 +115,39 @@ class Commands(TyperGroup):
         if isinstance(loaded, typer.Typer):
             return typer.main.get_command(loaded)
         return build(cmd_name, loaded)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in front, those beside them, those of other packages, and where the rest is."""
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(self.help or "")
+        said = self.sentences(ctx)
+        others = [name for name in said if name not in ORDER]
+        if not self.within:
+            others = [name for name in others if not _ours(self._points()[name])]
+        sections = {"Commands": FRONT, "Beside them": BESIDE, "Others": others}
+        for title, names in sections.items():
+            rows = [(name, said[name]) for name in names if name in said]
+            if rows:
+                with formatter.section(title if not self.within else "Commands"):
+                    formatter.write_dl(rows)
+        if self.within:
+            return
+        formatter.write_paragraph()
+        formatter.write_text(
+            "`judgesmith COMMAND --help` shows a command's everyday options and an example. `judgesmith list "
+            "commands` lists all commands (further ones watch a judge, compare optimizers, train small models) and "
+            "the exit codes. `judgesmith --version` prints the version."
+        )
+
+    def sentences(self, ctx: Any) -> dict[str, str]:
+        """Return the first sentence of each command's help, by name; old names are left out."""
+        found = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                found[name] = first_sentence(" ".join((command.help or "").split()))
+        return found
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command of the arguments; an unknown one is an error that names similar ones."""
@@ -139,15 +178,11 @@ def command_model(words: list[str]) -> type[Command] | None:
 
 
 def _group(within: str, group: Group, name: str) -> Any:
-    app = typer.Typer(
-        no_args_is_help=True, rich_markup_mode="rich", add_completion=False
-    )
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
     cls = type("Commands", (Commands,), {"within": within})
     app.callback(cls=cls, help=group.help)(lambda: None)
     command = typer.main.get_command(app)
     command.name = name
-    command.hidden = group.hidden
-    command.rich_help_panel = group.panel  # type: ignore[attr-defined]
     return command
 
 
@@ -156,14 +191,8 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    help="Compile LLM judges from few human ratings, and measure their agreement with people.",
-    epilog="Further commands: distill (train a small model as a judge), synthesize (training examples for distill), "
-    "suggest (rows to label next), estimate (systems' mean ratings from few labels), watch (notice a judge "
-    "that has changed)."
-    "\n\nExit codes: 0: done; 1: some rows have no score (watch: an alarm; compare: worse); 2: an error, in one line; "
-    "3: undecided (compare); 75: the model's server does not answer, come again; 130: stopped by Ctrl-C; 143: "
-    "stopped by SIGTERM.",
+    rich_markup_mode=None,
+    help="Make an LLM judge from a few human ratings, and find out how far to trust it.",
 )
 
 

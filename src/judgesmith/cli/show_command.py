@@ -23,9 +23,9 @@ MOST_DEMOS_SHOWN = 20
 
 
 class Show(Command, Rows, Json):
-    """Show a saved judge: task, criteria, demonstrations, agreement and cost. Calls no model."""
+    """Show a saved judge: task, criteria, examples, agreement and cost."""
 
-    panel: ClassVar[str] = "Look up"
+    example: ClassVar[str] = "judgesmith show judge.json"
 
     judge: Path = argument(..., "Saved judge (JSON file).")
     prompt: Path | None = flag(

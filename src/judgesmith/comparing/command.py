@@ -16,22 +16,40 @@ UNDECIDED = 3
 
 
 class Compare(Command, Rows, Worded, Json):
-    """Decide whether a new version is better than the one before, or say how many labels it takes.
+    """Decide whether a new version is better than the one before.
 
-    Rows are outputs with a judge's scores, or comparisons of two outputs with its choice. A column says the version
-    (system), or each version has a file, the base first. Both are compared on the inputs that they share. People's
-    ratings of some rows decide, helped by the judge's scores of the others. Without
-    ratings of the new version, the judge's scores count as far as they were right of rated versions.
+    If the ratings do not decide, it says how many more would. Rows are outputs with a judge's scores, or
+    comparisons of two outputs with its choice. A column says the version (system), or each version has a file, the
+    base first. Both are compared on the inputs that they share. People's ratings of some rows decide, helped by the
+    judge's scores of the others. Without ratings of the new version, the judge's scores count as far as they were
+    right of rated versions.
 
     Exit codes: 0: better, or not worse by the margin; 1: worse; 3: undecided. With --fail-if-worse: 1 where it is
     worse, else 0.
     """
 
-    panel: ClassVar[str] = "Start"
+    example: ClassVar[str] = (
+        "judgesmith compare old.scored.jsonl new.scored.jsonl --human rated.csv"
+    )
+    everyday: ClassVar[tuple[str, ...]] = (
+        "human",
+        "judge",
+        "base",
+        "new",
+        "aspect",
+        "history",
+        "keep",
+        "margin",
+        "unseen",
+        "fail_if_worse",
+        "output",
+        "as_json",
+    )
 
     files: list[str] = argument(
         ...,
         "Scored rows of both versions: one file, or one for each, the base first. bench/NAME is a benchmark.",
+        "FILE...",
     )
     human: list[str] = flag(
         [],

@@ -30,18 +30,34 @@ if TYPE_CHECKING:
 
 
 class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
-    """Learn a judge from a few human scores and save it.
+    """Learn a judge from a few human ratings, and save it.
 
     Finished calls are cached on disk. After Ctrl-C, a crash or a kill, the same command resumes where it stopped.
 
     The objective follows from the kind of labels (or is set by `--objective`). Scores: Q = Pearson + Spearman +
     Kendall tau-b, from -3 to 3. Categories: weighted kappa. Pass and fail: AUC. Preferences: pairwise accuracy.
 
-    `--take NAME` saves another candidate. Further options: `judgesmith list options compile`,
-    `judgesmith list methods NAME` and `judgesmith list optimizers NAME`.
+    `--take NAME` saves another candidate. `judgesmith list methods NAME` and `judgesmith list optimizers NAME` have the
+    options of one method and one optimizer.
     """
 
-    panel: ClassVar[str] = "Start"
+    example: ClassVar[str] = (
+        "judgesmith compile labels.csv --lm ollama_chat/llama3.1:8b -o judge.json"
+    )
+    everyday: ClassVar[tuple[str, ...]] = (
+        "lm",
+        "output",
+        "aspect",
+        "scale",
+        "columns",
+        "begin",
+        "method",
+        "signal",
+        "heldout",
+        "max_calls",
+        "dry_run",
+        "as_json",
+    )
 
     labels: Path | None = argument(
         None,

@@ -17,7 +17,7 @@ class Demo(Command, Json):
     one to three minutes on two cores.
     """
 
-    panel: ClassVar[str] = "Start"
+    example: ClassVar[str] = "judgesmith demo"
 
     output: Path = flag(
         Path("demo-judge.json"), "File of the saved judge.", "-o", "--output"

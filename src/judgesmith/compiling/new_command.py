@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 
 class New(Command, Aspect, Preset, Jury):
-    """Make a judge from one sentence, or from an aspect of the library, before there are labels.
+    """Make a judge from one sentence, before there are labels.
 
-    Example: judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. Such a judge is not validated: measure its
-    agreement with `check` on a few rated rows. `compile LABELS --start judge.json` then refines it.
+    The sentence may also be the name of an aspect of the library (`judgesmith list aspects`). Such a judge is not
+    validated: measure its agreement with `check` on a few rated rows. `compile LABELS --start judge.json` then
+    refines it.
     """
 
-    panel: ClassVar[str] = "Start"
+    example: ClassVar[str] = (
+        'judgesmith new "The reply is polite." --lm openai/gpt-4o-mini'
+    )
 
     criterion: str | None = argument(
         None,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from judgesmith.cli.commands import (
     Command,
-    Config,
     Json,
     Model,
     Rows,
@@ -36,7 +35,7 @@ BESIDE_SPANS = (
 )
 
 
-class Check(Command, Config, Model, Rows, Scaled, Json):
+class Check(Command, Model, Rows, Scaled, Json):
     """Check whether a judge may be trusted, on rows that people rated.
 
     One sentence comes first, with what follows from it. Then come TPR, TNR, kappa, a constant judge, and how far
@@ -57,12 +56,23 @@ class Check(Command, Config, Model, Rows, Scaled, Json):
 
     --baseline FILE keeps the verdicts of the run that passed. Later runs on these labels ask only whether the judge
     agrees less than then. A gate that is asked again and again fails by chance.
-
-    Further options: --level, --coefficient, --limit, --config, --api-base, and --spans TRUTH (error spans).
-    `judgesmith list options check` prints others, such as --bar 0.9 or --figures FOLDER.
     """
 
-    panel: ClassVar[str] = "Start"
+    example: ClassVar[str] = "judgesmith check scored.jsonl --human score"
+    everyday: ClassVar[tuple[str, ...]] = (
+        "human",
+        "judge",
+        "lm",
+        "plan",
+        "unseen",
+        "fail_under",
+        "baseline",
+        "certificate",
+        "output",
+        "scale",
+        "columns",
+        "as_json",
+    )
 
     sources: list[str] = argument(
         ...,
@@ -114,31 +124,21 @@ class Check(Command, Config, Model, Rows, Scaled, Json):
         None,
         "Number of rows to use, from the first. Default: all.",
         ge=1,
-        hidden=True,
     )
     level: list[str] = flag(
         [],
         "Level of agreement: pooled, within (systems), sample or system. Default: all that the rows allow. "
         "Repeatable.",
-        hidden=True,
     )
     coefficient: list[str] = flag(
         [],
         "Coefficient to compute (`judgesmith list coefficients`). Default: pearson, spearman and kendall; "
         "of decisions, those that apply. Repeatable.",
-        hidden=True,
     )
     spans: str | None = flag(
         None,
         "File or bench/NAME with human error spans. The judge's spans are compared with them.",
         metavar="TRUTH",
-        hidden=True,
-    )
-    config: Path | None = flag(
-        None, "YAML file of options.", metavar="FILE.yaml", hidden=True
-    )
-    api_base: str | None = flag(
-        None, "URL of an OpenAI-compatible server or of Ollama.", hidden=True
     )
 
     @classmethod

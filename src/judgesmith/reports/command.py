@@ -11,13 +11,13 @@ from judgesmith.cli.commands import Command, Json, Rows, Worded, argument, flag
 
 
 class Report(Command, Rows, Worded, Json):
-    """Show verdicts on a page: every row with its errors marked, explanations, filters, disagreements.
+    """Show scored rows on a page, with errors marked and explanations.
 
-    With human ratings, rows with the largest disagreement come first. The page is one self-contained file. Without
-    JavaScript it shows the first rows. Keys: j, k, n, p, o and /.
+    The page has filters. With human ratings, rows with the largest disagreement come first. The page is one
+    self-contained file. Without JavaScript it shows the first rows. Keys: j, k, n, p, o and /.
     """
 
-    panel: ClassVar[str] = "Start"
+    example: ClassVar[str] = "judgesmith report scored.jsonl -o report.html"
 
     scored: Path = argument(..., "Output file of `judgesmith score` (.jsonl).")
     output: Path | None = flag(

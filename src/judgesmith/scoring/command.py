@@ -33,7 +33,7 @@ ENGINES = Effect("nothing", (RAY,))
 
 
 class Score(Command, Rows, Reach, Limits, Json):
-    """Score outputs with a compiled judge.
+    """Score outputs with a saved judge.
 
     Rows are written as they finish, in the order of the input. A second run resumes where the first stopped. A judge
     compiled from labels gives each score an interval. It contains the human rating for 90 % of new rows. Exit code 0:
@@ -41,7 +41,23 @@ class Score(Command, Rows, Reach, Limits, Json):
     not answer now; come again.
     """
 
-    panel: ClassVar[str] = "Start"
+    example: ClassVar[str] = (
+        "judgesmith score outputs.jsonl --judge judge.json -o scored.jsonl"
+    )
+    everyday: ClassVar[tuple[str, ...]] = (
+        "judge",
+        "output",
+        "lm",
+        "limit",
+        "columns",
+        "explain",
+        "defer",
+        "retry_failed",
+        "overwrite",
+        "max_cost",
+        "dry_run",
+        "as_json",
+    )
 
     rows: str = argument(
         ...,

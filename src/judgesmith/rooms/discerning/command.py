@@ -54,7 +54,7 @@ class Discern(Command, Preset, Model, Rows, Json):
     that judge's scores to the same pairs. `judgesmith list options discern` has further options.
     """
 
-    panel: ClassVar[str] = "Research"
+    example: ClassVar[str] = "judgesmith discern judge.json texts.jsonl --check length"
 
     judge: str | None = argument(
         None,

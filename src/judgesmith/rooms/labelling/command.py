@@ -17,14 +17,30 @@ if TYPE_CHECKING:
 
 
 class Label(Command, Rows, Json):
-    """Label rows by keyboard on a local web page; Ctrl-C ends it.
+    """Label rows by keyboard on a page in the browser.
 
-    The page is served to this machine only. Every answer is saved at once in one SQLite file. Run the same command to
-    continue. Several tabs and raters can work at the same time. The exported file compiles without options:
-    judgesmith compile labels.jsonl
+    Ctrl-C ends it. The page is served to this machine only. Every answer is saved at once in one SQLite file. Run
+    the same command to continue. Several tabs and raters can work at the same time. The exported file compiles
+    without options: judgesmith compile labels.jsonl
     """
 
-    panel: ClassVar[str] = "Start"
+    example: ClassVar[str] = (
+        "judgesmith label outputs.jsonl --n 40 --export labels.jsonl"
+    )
+    everyday: ClassVar[tuple[str, ...]] = (
+        "kind",
+        "scale",
+        "categories",
+        "aspect",
+        "guidelines",
+        "why",
+        "n",
+        "order",
+        "repeats",
+        "export",
+        "export_only",
+        "columns",
+    )
 
     rows: str | None = argument(None, "Rows to label: {formats}.", "ROWS")
     kind: str | None = flag(

@@ -28,7 +28,7 @@ class Estimate(Command, Rows, Worded, Json):
     judge, and narrower for a judge that agrees better. The judge's uncorrected mean is shown for comparison.
     """
 
-    hidden: ClassVar[bool] = True
+    example: ClassVar[str] = "judgesmith estimate scored.jsonl --human labels.csv"
 
     scored: str = argument(
         ...,

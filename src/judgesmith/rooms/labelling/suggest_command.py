@@ -20,7 +20,7 @@ class Suggest(Command, Rows, Worded, Json):
     all others come last. Use it to compile a judge. For `estimate`, draw rows at random instead.
     """
 
-    hidden: ClassVar[bool] = True
+    example: ClassVar[str] = "judgesmith suggest scored.jsonl --labels labels.csv"
 
     rows: str = argument(
         ..., "Rows to choose from, ideally an output file of `judgesmith score`."

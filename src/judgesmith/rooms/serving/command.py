@@ -11,19 +11,34 @@ from judgesmith.extras import from_extra
 
 
 class Serve(Command, Reach):
-    """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
+    """Serve saved judges over HTTP.
 
-    POST /v1/score/many streams one line per row. Other routes: GET /v1/judges, /healthz, /readyz, /metrics
-    (Prometheus), /openapi.json. Bodies are `Content-Type: application/json`. Rows may use the column names of the
-    judge's labels, such as those of `compile --columns`.
+    POST /v1/score {"source", "output"} answers with a verdict. POST /v1/score/many streams one line per row. Other
+    routes: GET /v1/judges, /healthz, /readyz, /metrics (Prometheus), /openapi.json. Bodies are `Content-Type:
+    application/json`. Rows may use the column names of the judge's labels, such as those of `compile --columns`.
 
-    Requests need the header `Authorization: Bearer KEY`, except /healthz and /readyz. Set keys in JUDGESMITH_API_KEY,
-    separated by commas; a server for other machines requires it. Without it, each start prints a new key.
+    Requests need the header `Authorization: Bearer KEY`, except /healthz and /readyz. Set keys in
+    JUDGESMITH_API_KEY, separated by commas; a server for other machines requires it. Without it, each start prints
+    a new key.
 
     There is no TLS: put a proxy in front. SIGTERM finishes accepted rows, then stops the server.
     """
 
-    panel: ClassVar[str] = "Operate"
+    example: ClassVar[str] = "judgesmith serve judge.json --port 8000"
+    everyday: ClassVar[tuple[str, ...]] = (
+        "host",
+        "port",
+        "known_as",
+        "lm",
+        "api_base",
+        "workers",
+        "queue",
+        "row_timeout",
+        "grace",
+        "concurrency",
+        "rpm",
+        "quiet_log",
+    )
 
     judges: list[str] = argument(
         ...,

@@ -23,7 +23,7 @@ class Sync(Command, Reach, Worded, Limits, Json):
     traces have no score (the next sync retries them); 2: an error.
     """
 
-    panel: ClassVar[str] = "Operate"
+    example: ClassVar[str] = "judgesmith sync mlflow support-bot --judge judge.json"
 
     queue: str = argument(
         ...,

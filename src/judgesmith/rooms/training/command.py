@@ -23,7 +23,9 @@ class Distill(Command, Preset, Rows, Json):
     options distill` has further options.
     """
 
-    hidden: ClassVar[bool] = True
+    example: ClassVar[str] = (
+        "judgesmith distill labels.jsonl --synthetic synthetic.jsonl"
+    )
 
     labels: Path = argument(
         ...,

@@ -22,7 +22,7 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
     After Ctrl-C or at a limit, the same command resumes. `judgesmith list options synthesize` has further options.
     """
 
-    hidden: ClassVar[bool] = True
+    example: ClassVar[str] = "judgesmith synthesize rows.jsonl --judge judge.json"
 
     rows: Path = argument(
         ...,

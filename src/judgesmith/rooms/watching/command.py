@@ -19,8 +19,7 @@ class Watch(Command, Rows, Worded, Reach, Json):
     alarm; 2: an error.
     """
 
-    panel: ClassVar[str] = "Operate"
-    hidden: ClassVar[bool] = True
+    example: ClassVar[str] = "judgesmith watch sentinels.jsonl --judge judge.json"
 
     rows: Path = argument(
         ..., "Sentinel rows: the same file in every run, with or without human ratings."
