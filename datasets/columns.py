@@ -24,12 +24,7 @@ from judgesmith.datasets.ratings import read_ratings
 from judgesmith.datasets.roles import ROLES, is_score, plain_name
 from judgesmith.datasets.row import OVERALL, Row
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.rows import (
-    as_text,
-    is_missing,
-    source_key,
-    texts,
-)
+from judgesmith.rows import Item, as_text, is_missing, source_key
 
 #: Cells with ratings, each with its rater, "" where it is not named by the column.
 _Cells: TypeAlias = Sequence[tuple[str, Any]]
@@ -180,33 +175,32 @@ class Columns:
         """
         read = self._read_scores(record)
         try:
-            text = texts(record, self.texts)
+            item = Item.by_roles(record, self.texts)
         except OptionError as error:
             raise LabelsError(f"{self.origin}, row {line}, {error}") from None
-        output = text.output or ""
         row_id, doc_id, group, system, chosen_by = (
             as_text(record.get(self.texts[role])) if role in self.texts else None
             for role in ("id", "doc_id", "group", "system", "chosen_by")
         )
         row_id = row_id or str(line)
         # Without a source the text itself is the document: a line number would join rows of unrelated files.
-        doc_id = doc_id or source_key(text.source or output or row_id)
+        doc_id = doc_id or source_key(item.source or item.output or row_id)
         row = Row(
-            row_id,
-            output,
-            text.source,
-            text.context,
-            text.reference,
-            system,
-            doc_id,
-            group or doc_id,
-            read.scores,
-            read.ratings,
-            line,
-            read.raters,
-            chosen_by == "suggest",
-            record,
-            self._comments(record, read.scores),
+            item.output,
+            item.source,
+            item.context,
+            item.reference,
+            columns=record,
+            id=row_id,
+            system=system,
+            doc_id=doc_id,
+            group=group or doc_id,
+            scores=read.scores,
+            ratings=read.ratings,
+            line=line,
+            raters=read.raters,
+            suggested=chosen_by == "suggest",
+            comments=self._comments(record, read.scores),
         )
         return row, read.problems
 

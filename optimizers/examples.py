@@ -167,7 +167,7 @@ def teachable(labels: Labels) -> Labels:
 
 def _addresses(row: Row, aspect: str) -> str:
     """Return what in a row's texts, or in people's reasons for its score, addresses a judge; "" for nothing."""
-    if (found := guarded(Item.of(row))[1]) is not None:
+    if (found := guarded(row)[1]) is not None:
         return str(found)
     found = guarded(Item("\n".join(row.why(aspect))))[1]
     return str(found or "").replace("the output", "a reason for its score", 1)
@@ -277,8 +277,10 @@ def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
             )
         group = item.group or source_key(item.source or item.output)
         system = example.get("system")
-        texts = item.output, item.source or "", item.context, item.reference
-        rows.append(Row(str(number), *texts, system, doc_id=group, group=group))
+        texts = item.output, item.source, item.context, item.reference
+        rows.append(
+            Row(*texts, id=str(number), system=system, doc_id=group, group=group)
+        )
     return rated(merge(rows).applied(rows), percents)
 
 
@@ -354,12 +356,9 @@ def refuse_overlap(
 
 
 def _row(example: dspy.Example) -> Row:
+    document, group = example.document, example.group
     return Row(
-        "",
-        example.output,
-        example.source or "",
-        doc_id=example.document,
-        group=example.group,
+        example.output, example.source or "", id="", doc_id=document, group=group
     )
 
 
@@ -462,8 +461,8 @@ def clearly(gap: Difference, sure: float) -> bool:
     return bool(gap.value > 0 and gap.p / 2 <= 1 - sure)
 
 
-def row_tokens(rows: Iterable[Any]) -> int:
-    """Return the tokens of a row's texts, about; rows are labels or items."""
+def row_tokens(rows: Iterable[Item]) -> int:
+    """Return the tokens of a row's texts, about."""
     lengths = list[int]()
     for row in rows:
         texts = (row.source, row.output, row.context, row.reference)
@@ -471,7 +470,7 @@ def row_tokens(rows: Iterable[Any]) -> int:
     return int(np.mean(lengths) / 3.5) + 20
 
 
-def room_for(lm: LanguageModel | str | None, rows: Iterable[Any]) -> int | None:
+def room_for(lm: LanguageModel | str | None, rows: Iterable[Item]) -> int | None:
     """Return the demonstrations that a prompt of a model holds beside a row; None if its context is not known."""
     if lm is None:
         return None

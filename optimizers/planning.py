@@ -363,7 +363,7 @@ def _cautions(
         if why is not None:
             yield f"no bootstrapped demonstrations: {why}"
     rows = [*labels.rows, *(compiler.heldout.rows if compiler.heldout else ())]
-    read = sum((passes_of(method, Item.of(row)) for row in rows), Passes())
+    read = sum((passes_of(method, row) for row in rows), Passes())
     if read.count:
         yield (
             f"texts that are read beside the calls: {len(rows):,} rows in {read.count:,} passes of about "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import to_jsonable_python
 
 from judgesmith.errors import OptionError
-from judgesmith.rows import read_texts
+from judgesmith.rows import Item as Item
 from judgesmith.tables import counted, facts, shortened
 
 
@@ -406,52 +406,3 @@ _ABSENT = (
     "details",
     "aspects",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One output to be judged with what belongs to it.
-
-    `group` names the document it comes from: demonstrations of the same group are kept out of its prompt. `columns` is
-    the whole record, for judges that weigh its numbers; no prompt shows it.
-    """
-
-    output: str
-    source: str = ""
-    context: str | None = None
-    reference: str | None = None
-    group: str | None = None
-    columns: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    @classmethod
-    def of(cls, row: Any) -> Item:
-        """Return the item of any record that `judgesmith.rows` can read: a mapping, a `dspy.Example`, a `datasets.Row`.
-
-        >>> Item.of({"source": "A long report.", "output": "A summary."})
-        Item(output='A summary.', source='A long report.', context=None, reference=None, group=None)
-
-        Raises:
-            OptionError: For a record without an output, and for columns that fit a role equally well.
-        """
-        if isinstance(row, cls):
-            return row
-        texts = read_texts(row)
-        if texts.output is None:
-            if isinstance(row, Mapping):
-                columns = f"; the row has {', '.join(map(str, row))}"
-            else:
-                columns = ""
-            raise OptionError(
-                f"a row to be judged needs a text 'output', or 'messages'; got {type(row).__name__}{columns}"
-            )
-        record = row if isinstance(row, Mapping) else getattr(row, "columns", None)
-        if not isinstance(record, Mapping):
-            record = dict(row.items()) if callable(getattr(row, "items", None)) else {}
-        return cls(
-            texts.output,
-            texts.source,
-            texts.context,
-            texts.reference,
-            texts.group,
-            record,
-        )

@@ -15,8 +15,8 @@ from judgesmith.errors import LabelsError, OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.rooms.serving.forms import RowIn
-from judgesmith.rows import as_text, read_texts, roles_of, source_key
-from judgesmith.signatures.values import Item, Verdict
+from judgesmith.rows import Item, as_text, roles_of, source_key
+from judgesmith.signatures.values import Verdict
 
 CHAT = [
     {"role": "user", "content": "Where?"},
@@ -145,7 +145,6 @@ def test_what_has_no_output_two_sources_or_no_text_in_a_cell_is_refused(
 def test_a_row_keeps_the_group_that_near_duplicates_gave_it() -> None:
     ((row, _),) = iter_rows([{"output": "x", "source": "s", "doc_id": "d"}])
     assert Item.of(row).group == "d"
-    assert read_texts(row).group == "d"
 
 
 def test_a_test_case_of_deepeval_is_a_row() -> None:
@@ -157,14 +156,14 @@ def test_a_test_case_of_deepeval_is_a_row() -> None:
         "retrieval_context": ["C", "D"],
         "name": None,
     }
-    row = read_texts(case)
+    row = Item.of(case)
     assert (row.source, row.output, row.reference, row.context) == (
         "S",
         "O",
         "R",
         "[1] C\n[2] D",
     )
-    assert read_texts(SimpleNamespace(**case, turns=None, text=str.upper)) == row
+    assert Item.of(SimpleNamespace(**case, turns=None, text=str.upper)) == row
 
 
 def test_many_names_are_each_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

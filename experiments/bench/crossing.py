@@ -60,9 +60,9 @@ def labelled(groups: Sequence[Any], scores: Vector) -> Labels:
     """Return labels with made-up texts for these groups and scores."""
     rows = tuple(
         Row(
-            str(n),
-            f"Output {n}.",
-            f"Source {group}.",
+            id=str(n),
+            output=f"Output {n}.",
+            source=f"Source {group}.",
             doc_id=str(group),
             group=str(group),
             scores={"": float(score)},

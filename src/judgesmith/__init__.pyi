@@ -37,9 +37,9 @@ from judgesmith.programs.readings.judge import ModelReadings as ModelReadings
 from judgesmith.programs.simple import judge as judge
 from judgesmith.rooms.adapters.asserting import assert_agreement as assert_agreement
 from judgesmith.rooms.adapters.asserting import assert_judged as assert_judged
+from judgesmith.rows import Item as Item
 from judgesmith.signatures.values import Criterion as Criterion
 from judgesmith.signatures.values import ErrorSpan as ErrorSpan
-from judgesmith.signatures.values import Item as Item
 from judgesmith.signatures.values import Scale as Scale
 from judgesmith.signatures.values import Verdict as Verdict
 

@@ -1,4 +1,4 @@
-"""Conversion of any record (of a file, a DataFrame, a request, a `dspy.Example`) into the texts of one row.
+"""Conversion of any record (of a file, a DataFrame, a request, a `dspy.Example`) into one output with its texts.
 
 This is the only place where names of columns become roles: `judge.score_many`, `judgesmith score`, the server and the
 adapters see the same row in the same record.
@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, time
 from functools import lru_cache
 from importlib.resources import files
@@ -53,16 +53,107 @@ PASSAGES = ROLES["context"][-1]
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """Texts of one output's record."""
+class Item:
+    """One output with what belongs to it: what a judge sees of a row.
 
-    output: str | None
-    """None where no column holds it, "" where its cell is empty."""
+    `group` names the document it comes from, None where its source says as much: demonstrations of the same group are
+    kept out of its prompt. `columns` is the whole record, for judges that weigh its numbers; no prompt shows it.
+    """
+
+    output: str
     source: str = ""
     context: str | None = None
     reference: str | None = None
     group: str | None = None
-    """The document, where the record names another than its source."""
+    columns: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @staticmethod
+    def of(record: Any) -> Item:
+        """Return the item of any record: a mapping, a `dspy.Example`, a row of a DataFrame, a `datasets.Row`.
+
+        An object with such attributes will do, too, such as DeepEval's test cases.
+
+        >>> Item.of({"source": "A long report.", "output": "A summary."})
+        Item(output='A summary.', source='A long report.', context=None, reference=None, group=None)
+
+        Raises:
+            OptionError: For a record without an output, and for columns that fit a role equally well.
+        """
+        if isinstance(record, Item):
+            return record.unlabelled()
+        cells = _cells_of(record)
+        roles = roles_of(tuple(map(str, cells)))
+        if "output" not in roles and "messages" not in roles:
+            has = ""
+            if isinstance(record, Mapping):
+                has = f"; the row has {', '.join(map(str, record))}"
+            raise OptionError(
+                f"a row to be judged needs a text 'output', or 'messages'; got {type(record).__name__}{has}"
+            )
+        item = Item.by_roles(cells, roles)
+        own = getattr(record, "columns", None)
+        if isinstance(own, Mapping) and not isinstance(record, Mapping):
+            return replace(item, columns=own)
+        return item
+
+    @staticmethod
+    def by_roles(record: Mapping[str, Any], roles: Mapping[str, str]) -> Item:
+        """Return the item of a record whose columns have these roles (role -> column).
+
+        Its output is "" where no column has that role.
+
+        Raises:
+            OptionError: With the column, for a cell that is neither text nor number, turns or JSON.
+        """
+        cells = {role: record.get(column) for role, column in roles.items()}
+        for role in ("source", "output", "context", "reference", "messages"):
+            cell = cells.get(role)
+            if not isinstance(cell, str) and not _has_text(cell):
+                raise OptionError(
+                    f"column {roles[role]!r} must be a text, a number, turns or JSON; got {type(cell).__name__}"
+                )
+        source = as_text(cells.get("source"))
+        output = as_text(cells.get("output"))
+        reference = as_text(cells.get("reference"))
+        if "context" not in roles:
+            context = None
+        else:
+            context = context_of(roles["context"], cells["context"])
+        if (turn := as_text(cells.get("turn"))) is not None:
+            whole = (
+                output if output is not None else as_text(cells.pop("messages", None))
+            )
+            try:
+                output = marked(whole or "", turn)
+            except ValueError as error:
+                raise OptionError(f"column {roles['turn']!r}: {error}") from None
+        if not is_missing(cells.get("messages")):
+            chat = judged(cells["messages"], answer=output)
+            if chat is None:
+                _refuse_no_turns(roles["messages"], cells["messages"])
+            before: str | None
+            if chat is not None:
+                before = chat.before
+            elif output is not None:
+                before = as_text(cells["messages"])
+            else:
+                before = ""
+            if output is None:
+                output = chat.output if chat is not None else as_text(cells["messages"])
+            if source is None:
+                source = before
+            elif before:
+                context = before if context is None else f"{before}\n\n{context}"
+        output = output or ""
+        source = source or ""
+        group = as_text(cells.get("group")) or as_text(cells.get("doc_id"))
+        return Item(
+            output, source, context, reference, stated(group, source, output), record
+        )
+
+    def unlabelled(self) -> Item:
+        """Return what a judge sees of it: nothing that people said."""
+        return self
 
 
 def folded_name(name: str) -> str:
@@ -120,26 +211,20 @@ def _roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
 _kept_roles = lru_cache(maxsize=256)(_roles_of)
 
 
-def read_texts(record: Any) -> Texts:
-    """Return the texts of a mapping, a `dspy.Example`, a row of a DataFrame, or an object with such attributes.
-
-    The last are DeepEval's test cases, for example.
-
-    Raises:
-        OptionError: If columns fit a role equally well.
-    """
+def _cells_of(record: Any) -> Mapping[str, Any]:
+    """Return a record's cells by the names of their columns."""
     if isinstance(record, Mapping):
-        return texts(record, roles_of(tuple(map(str, record))))
+        return record
     keys = getattr(record, "keys", None)  # a dspy.Example, a pandas row
     if callable(keys):
-        return read_texts({str(name): record[name] for name in keys()})
+        return {str(name): record[name] for name in keys()}
     names = {name for tiers in ROLES.values() for tier in tiers for name in tier}
-    held = {}
+    cells = {}
     for name in sorted(names):
         value = getattr(record, name, None)
         if value is not None and not callable(value):
-            held[name] = value
-    return read_texts(held)
+            cells[name] = value
+    return cells
 
 
 def arrow_table(table: Any) -> Any:
@@ -178,15 +263,15 @@ def text_batch(batch: Any) -> Any:
     import pyarrow as pa
 
     columns = []
-    for field in batch.schema:
-        column = batch.column(field.name)
-        wanted = _text_type(field.type)
-        if wanted != field.type:
+    for one in batch.schema:
+        column = batch.column(one.name)
+        wanted = _text_type(one.type)
+        if wanted != one.type:
             try:
                 column = column.cast(wanted)
             except pa.ArrowException as error:
                 raise OptionError(
-                    f"column {field.name!r} holds bytes that are no text in UTF-8 ({error}); write it as text"
+                    f"column {one.name!r} holds bytes that are no text in UTF-8 ({error}); write it as text"
                 ) from None
         columns.append(column)
     return pa.record_batch(columns, names=batch.schema.names)
@@ -261,53 +346,6 @@ def human_score(example: Any) -> float:
     return numbers[fields[0]]
 
 
-def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
-    """Return the texts of a record whose columns have these roles (role -> column)."""
-    cells = {role: record.get(column) for role, column in roles.items()}
-    for role in ("source", "output", "context", "reference", "messages"):
-        cell = cells.get(role)
-        if not isinstance(cell, str) and not _has_text(cell):
-            raise OptionError(
-                f"column {roles[role]!r} must be a text, a number, turns or JSON; got {type(cell).__name__}"
-            )
-    source = as_text(cells.get("source"))
-    output = as_text(cells.get("output"))
-    reference = as_text(cells.get("reference"))
-    if "context" not in roles:
-        context = None
-    else:
-        context = context_of(roles["context"], cells["context"])
-    if (turn := as_text(cells.get("turn"))) is not None:
-        whole = output if output is not None else as_text(cells.pop("messages", None))
-        try:
-            output = marked(whole or "", turn)
-        except ValueError as error:
-            raise OptionError(f"column {roles['turn']!r}: {error}") from None
-    if not is_missing(cells.get("messages")):
-        chat = judged(cells["messages"], answer=output)
-        if chat is None:
-            _refuse_no_turns(roles["messages"], cells["messages"])
-        before: str | None
-        if chat is not None:
-            before = chat.before
-        elif output is not None:
-            before = as_text(cells["messages"])
-        else:
-            before = ""
-        if output is None:
-            output = chat.output if chat is not None else as_text(cells["messages"])
-        if source is None:
-            source = before
-        elif before:
-            context = before if context is None else f"{before}\n\n{context}"
-    if output is None and ("output" in roles or "messages" in roles):
-        output = ""
-    group = as_text(cells.get("group")) or as_text(cells.get("doc_id"))
-    # A group that was made from the source says no more than the source does.
-    derived = group is not None and group == source_key(source or output or "")
-    return Texts(output, source or "", context, reference, None if derived else group)
-
-
 def _refuse_no_turns(column: str, cell: Any) -> None:
     """Raise OptionError for messages that are none: of that name without turns, or with roles that cannot be read."""
     value = parsed(cell)
@@ -344,6 +382,13 @@ def context_of(column: str, cell: Any) -> str | None:
     )
     shown = passages(value) if several or (named and rendered(value) is None) else None
     return shown or as_text(value if named else cell)
+
+
+def stated(group: str | None, source: str, output: str) -> str | None:
+    """Return a group; None for one that was made from the source, which says no more than the source does."""
+    if group is not None and group != source_key(source or output):
+        return group
+    return None
 
 
 @lru_cache(maxsize=256)

@@ -24,9 +24,9 @@ def rated(scores: list[float], scale: tuple[float, float], **kind: Any) -> Label
     low, high = scale
     rows = tuple(
         Row(
-            str(n),
-            f"Output number {n}.",
-            f"Source {n}.",
+            id=str(n),
+            output=f"Output number {n}.",
+            source=f"Source {n}.",
             doc_id=f"d{n}",
             group=f"d{n}",
             scores={"": score},

@@ -31,9 +31,9 @@ def words(rng: random.Random, count: int) -> list[str]:
 
 def row(n: int, source: str, output: str, score: float = 0.0) -> Row:
     return Row(
-        f"r{n}",
-        output,
-        source,
+        id=f"r{n}",
+        output=output,
+        source=source,
         doc_id=f"d{n}",
         group=f"g{n}",
         scores={"overall": score},

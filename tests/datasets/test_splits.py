@@ -19,9 +19,9 @@ def make(scores: Sequence[float], groups: Sequence[int] | None = None) -> Labels
     """One row per score; without `groups` every row is its own."""
     rows = [
         Row(
-            str(n),
-            f"o{n}",
-            f"s{n}",
+            id=str(n),
+            output=f"o{n}",
+            source=f"s{n}",
             doc_id=f"d{n}",
             group=f"g{g}",
             scores={"overall": score},

@@ -112,9 +112,9 @@ def rows_with_duplicates(documents: int = 50, seed: int = 0) -> list[Row]:
                     )
                 rows.append(
                     Row(
-                        f"{d}.{copy}.{n}",
-                        output,
-                        text,
+                        id=f"{d}.{copy}.{n}",
+                        output=output,
+                        source=text,
                         system=f"s{n}",
                         doc_id=f"d{d}.{copy}",
                         group=f"d{d}.{copy}",

@@ -19,7 +19,11 @@ def words(rng: random.Random, count: int) -> list[str]:
 
 RNG = random.Random(0)
 ROWS = [
-    Row(str(n), " ".join(words(RNG, 8 + n % 30)), " ".join(words(RNG, 20)))
+    Row(
+        id=str(n),
+        output=" ".join(words(RNG, 8 + n % 30)),
+        source=" ".join(words(RNG, 20)),
+    )
     for n in range(200)
 ]
 
@@ -45,7 +49,7 @@ def test_a_row_is_known_in_every_disguise_and_others_are_not() -> None:
 
 
 def test_a_short_output_is_known_by_its_source_only() -> None:
-    seen = Seen(marks([Row("1", "I don't know.", "Who was it?")]))
+    seen = Seen(marks([Row(id="1", output="I don't know.", source="Who was it?")]))
     assert seen.knows("who was it", "I DON'T KNOW")
     assert not seen.knows("What was it?", "I don't know.")
 
@@ -79,9 +83,9 @@ THANKS = (
 def test_a_template_s_reply_to_another_source_is_no_row() -> None:
     labels = [
         Row(
-            str(n),
-            THANKS.format(thing),
-            f"My {thing} came broken, third mail this week",
+            id=str(n),
+            output=THANKS.format(thing),
+            source=f"My {thing} came broken, third mail this week",
         )
         for n, thing in enumerate(("kettles", "toasters", "lamps"))
     ]
@@ -99,7 +103,7 @@ def test_a_template_s_reply_to_another_source_is_no_row() -> None:
 
 
 def test_labels_without_a_source_are_known_by_their_outputs() -> None:
-    seen = Seen(marks([Row("1", THANKS.format("lamps"))]))
+    seen = Seen(marks([Row(id="1", output=THANKS.format("lamps"))]))
     assert seen.knows("", THANKS.format("lamps"))
     assert seen.knows("now with the ticket that it answers", THANKS.format("lamps"))
     assert not seen.knows("", "Yes.")

@@ -71,9 +71,9 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
         read = artifact.read(path)
         judge = loading.build(read)
         rows = _rows_with_people(joined, list(_aspects(joined, name, judge)))
-        items = [Item.of(joined.rows[i]) for i in rows[:SAMPLED]]
+        sample = [joined.rows[i] for i in rows[:SAMPLED]]
         model = lm or (read.lm.model if read.lm else None)
-        total += estimate(judge, model, len(rows), items, where)
+        total += estimate(judge, model, len(rows), sample, where)
     return total
 
 

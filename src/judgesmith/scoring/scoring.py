@@ -34,7 +34,7 @@ from judgesmith.running.limits import Limits
 from judgesmith.running.plain import finite
 from judgesmith.running.trust import Trust
 from judgesmith.scoring.tables import write_table
-from judgesmith.signatures.values import Item, Verdict
+from judgesmith.signatures.values import Verdict
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
 OURS = ("id", "verdict", "judge", "asked", "seen", "resembles")
@@ -376,7 +376,7 @@ def plan(
     read = artifact.read(path)
     judge = loading.build(read)
     judge.explains = explain
-    sample = list[Item]()
+    sample = list[Row]()
     count = 0
     every = (
         side
@@ -385,7 +385,7 @@ def plan(
     )
     for count, row in enumerate(every, 1):
         if count <= SAMPLED:
-            sample.append(Item.of(row))
+            sample.append(row)
     return estimate(
         judge, lm or (read.lm.model if read.lm else None), count, sample, where
     )

@@ -705,9 +705,9 @@ def test_seeds_that_share_their_rows_are_not_more_evidence(rows_file: Any) -> No
 def labels_of(groups: list[int]) -> Labels:
     rows = tuple(
         Row(
-            f"r{i}",
-            f"output {i}",
-            f"source {g}",
+            id=f"r{i}",
+            output=f"output {i}",
+            source=f"source {g}",
             doc_id=f"d{g}",
             group=f"d{g}",
             scores={"overall": i % 5},

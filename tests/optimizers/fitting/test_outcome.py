@@ -24,7 +24,7 @@ from judgesmith.signatures.values import Verdict
 def labels(scores: list[float], names: tuple[str, ...] = ("fail", "pass")) -> Labels:
     levels = tuple(float(n) for n in range(len(names)))
     rows = tuple(
-        Row(str(n), f"o{n}", scores={"overall": score})
+        Row(id=str(n), output=f"o{n}", scores={"overall": score})
         for n, score in enumerate(scores)
     )
     kind = "binary" if len(names) == 2 else "category"
@@ -68,7 +68,9 @@ def test_means_of_raters_go_to_the_next_level() -> None:
 
 
 def test_scores_have_no_decision() -> None:
-    rows = tuple(Row(str(n), "o", scores={"overall": float(n)}) for n in range(5))
+    rows = tuple(
+        Row(id=str(n), output="o", scores={"overall": float(n)}) for n in range(5)
+    )
     assert fit_decision([1, 2, 3, 4, 5], Labels(rows, "overall", (0, 5))) is None
 
 
@@ -110,8 +112,8 @@ def compared(won: list[float]) -> Labels:
     """One comparison a document: 1 where the first output won, 0 where it lost, 0.5 for a tie."""
     rows = [
         Row(
-            f"{n}{side}",
-            f"{side} of {n}",
+            id=f"{n}{side}",
+            output=f"{side} of {n}",
             group=str(n),
             doc_id=str(n),
             scores={"preference": score},

@@ -68,9 +68,9 @@ def labels_of(
     scores = np.clip(low + (high - low) * values, low, high).tolist()
     rows = tuple(
         Row(
-            str(n),
-            f"Output {n}.",
-            f"Source {n // 2}.",
+            id=str(n),
+            output=f"Output {n}.",
+            source=f"Source {n // 2}.",
             doc_id=f"d{n // 2}",
             group=f"d{n // 2}",
             scores={"": score},

@@ -19,8 +19,7 @@ from pydantic_core import from_json
 from judgesmith.errors import OptionError
 from judgesmith.rooms.serving.documented import by_any_name
 from judgesmith.rooms.serving.service import Refused, Service
-from judgesmith.rows import roles_of, texts
-from judgesmith.signatures.values import Item
+from judgesmith.rows import Item, roles_of
 
 #: Fields of a row at most, known ones or not.
 MOST_FIELDS = 256
@@ -74,24 +73,15 @@ class RowIn(BaseModel):
         rest = {str(name): value for name, value in record.items() if name not in own}
         try:
             roles = roles_of(tuple(rest))
-            read = texts(rest, roles)
+            read = Item.by_roles(rest, roles)
         except OptionError as error:
             raise ValueError(str(error)) from None
-        if read.output is None:
-            values = {}
-        else:
-            values = {"output": read.output, "source": read.source}
-        more = {
-            "context": read.context,
-            "reference": read.reference,
-            "group": read.group,
-        }
-        return (
-            {name: value for name, value in rest.items() if name not in roles.values()}
-            | values
-            | more
-            | own
-        )
+        fields = ("output", "source", "context", "reference", "group")
+        texts = {name: getattr(read, name) for name in fields}
+        if roles.keys().isdisjoint(("output", "messages")):
+            del texts["output"], texts["source"]
+        others = {n: cell for n, cell in rest.items() if n not in roles.values()}
+        return others | texts | own
 
     def item(self) -> Item:
         """Return the row to judge."""

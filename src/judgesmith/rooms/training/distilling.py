@@ -137,13 +137,6 @@ class Learnt:
     percent: float
     example: SyntheticRow | None = None
 
-    @property
-    def item(self) -> Item:
-        """The row to judge."""
-        return Item(
-            self.row.output, self.row.source, self.row.context, self.row.reference
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Distillation:
@@ -314,7 +307,9 @@ class Distillation:
                 )
             if method.options.answer == "annotation":
                 written = error_text([e.model_dump() for e in row.example.errors])
-        prompt = student.tokens(method.messages(guarded(row.item)[0]), written)
+        prompt = student.tokens(
+            method.messages(guarded(row.row.unlabelled())[0]), written
+        )
         if row.example is None and self.synthetic:
             weight = self.options.human_weight
         else:
@@ -610,8 +605,4 @@ def synthetic_rows(path: str | Path | None) -> list[tuple[SyntheticRow, Row]]:
         LabelsError: If a line is invalid.
     """
     result = [] if path is None else read_synthetic(Path(path))
-    return [
-        (example, row)
-        for example, row in result
-        if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
-    ]
+    return [(example, row) for example, row in result if not guarded(row)[1]]

@@ -75,15 +75,15 @@ class SyntheticRow(BaseModel):
     def row(self, line: int) -> Row:
         """Return the row, with its score in percent under its aspect."""
         return Row(
-            self.id,
             self.output,
             self.source,
             self.context,
             self.reference,
-            self.system,
-            self.doc_id or self.id,
-            self.group or self.doc_id or self.id,
-            {self.aspect: self.percent},
+            id=self.id,
+            system=self.system,
+            doc_id=self.doc_id or self.id,
+            group=self.group or self.doc_id or self.id,
+            scores={self.aspect: self.percent},
             line=line,
         )
 
