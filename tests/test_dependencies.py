@@ -358,3 +358,17 @@ def test_nothing_that_everybody_imports_needs_an_extra() -> None:
         "src/judgesmith/rooms/serving",
         "src/judgesmith/running",
     }
+
+
+def test_what_opens_no_judge_does_without_dspy() -> None:
+    """DSPy takes half of the second in which `check`, `compare`, `report` and the demo are to have answered."""
+    modules = (
+        "judgesmith.evaluating.run, judgesmith.comparing.page, judgesmith.reports.spans"
+    )
+    code = (
+        f"import sys, {modules}\nprint('dspy' in sys.modules, 'litellm' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG
+    )
+    assert done.stdout == "False False\n", done.stderr

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,15 +19,16 @@ from judgesmith.errors import OptionError
 from judgesmith.evaluating.answer import Answer
 from judgesmith.evaluating.decided import Decided
 from judgesmith.evaluating.gate import Gated
-from judgesmith.evaluating.live import LiveRun
 from judgesmith.evaluating.pivot import headline_place
 from judgesmith.evaluating.reading import Reading
 from judgesmith.evaluating.sources import Judged
 from judgesmith.pages import Section, render
-from judgesmith.programs import artifact, loading
 from judgesmith.running.plain import finite
 from judgesmith.tables import Cell, Column, Table, counted
 from judgesmith.wording import word_count
+
+if TYPE_CHECKING:
+    from judgesmith.evaluating.live import LiveRun
 
 FORMAT = "judgesmith.certificate/1"
 KINDS = (".html", ".htm", ".json")
@@ -152,6 +153,8 @@ def _judge(data: Judged, name: str, live: Sequence[LiveRun]) -> dict[str, Any]:
     """Return a judge's name, model and fingerprint; of a column the hash of its verdicts by row."""
     for run in live:
         if run.judge == name:
+            from judgesmith.programs import artifact, loading
+
             judge = loading.build(artifact.read(run.artifact))
             mark = artifact.fingerprint(judge)
             return {"name": name, "model": run.model, "fingerprint": mark}

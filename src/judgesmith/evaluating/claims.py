@@ -6,19 +6,20 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from judgesmith.agreement.correlation import Level
 from judgesmith.agreement.metric import AgreementValue
 from judgesmith.agreement.objectives import Rows, objectives
-from judgesmith.evaluating.live import LiveRun
 from judgesmith.evaluating.sources import Judged
-from judgesmith.programs import artifact
 from judgesmith.programs.contract import Contract, speaks_of
 from judgesmith.running.plain import finite
 from judgesmith.signatures.values import Scale
+
+if TYPE_CHECKING:
+    from judgesmith.evaluating.live import LiveRun
 
 _LEVEL = re.compile(r"\|(pooled|within|sample|system)\|")
 #: The least rows that are worth a comparison.
@@ -114,6 +115,8 @@ def claims(
 
 
 def _of_judge(data: Judged, run: LiveRun, *, rounds: int, seed: int) -> Iterator[Claim]:
+    from judgesmith.programs import artifact
+
     history = artifact.read(run.artifact).provenance
     several = history.get("aspects")
     parts = several.values() if isinstance(several, Mapping) else [history]

@@ -46,11 +46,8 @@ from judgesmith.evaluating.sources import (
     verdict_on,
     with_metrics,
 )
-from judgesmith.optimizers.seen import Seen
-from judgesmith.programs import artifact, loading
 from judgesmith.programs.baselines.metrics import PREFIX, reference_metric
 from judgesmith.programs.contract import ratings_of
-from judgesmith.programs.several.judge import scales_of
 from judgesmith.rows import as_text
 from judgesmith.running.contracts import held_by, held_in
 from judgesmith.running.opening import roles_for, rows_file
@@ -189,8 +186,11 @@ def _far_from_others(judge: str, scores: Vector) -> str:
     return ""
 
 
-def _mark_seen(joined: Judged, *, unseen: bool) -> None:
-    """Find the rows that a saved judge was compiled from, and their near-duplicates; leave them out or note them."""
+def _recall(joined: Judged) -> None:
+    """Find the rows that a saved judge was compiled from, and their near-duplicates."""
+    from judgesmith.optimizers.seen import Seen
+    from judgesmith.programs import artifact
+
     seen = Seen(*(artifact.read(path).provenance for path in joined.live.values()))
     for i, row in enumerate(joined.rows):
         known = seen.recall(row.source, row.output)
@@ -198,6 +198,12 @@ def _mark_seen(joined: Judged, *, unseen: bool) -> None:
             joined.seen.add(i)
         elif known == "reply":
             joined.resembling.add(i)
+
+
+def _mark_seen(joined: Judged, *, unseen: bool) -> None:
+    """Leave the rows out that a saved judge was compiled from, or note them, and those that resemble them."""
+    if joined.live:
+        _recall(joined)
     if joined.resembling - joined.seen:
         joined.notes.append(
             f"{len(joined.resembling - joined.seen)} of the rows have an output that is nearly equal to a labelled one "
@@ -314,6 +320,8 @@ def decided_orders(file: File, saved: Sequence[Path]) -> list[tuple[str, ...]]:
     """Return the words of judges' decisions, worst first: of saved ones, and of verdicts of pass and fail."""
     orders = list[tuple[str, ...]]()
     for path in saved:
+        from judgesmith.programs import artifact
+
         decision = artifact.read(path).decision
         if decision is not None:
             orders.append(decision.names)
@@ -488,6 +496,8 @@ def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:
             f"--judge {path}: there is no such file, and no column of that name; `judgesmith compile LABELS -o "
             f"{path.name}` makes a judge"
         )
+    from judgesmith.programs import artifact
+
     artifact.read(path)
     return path
 
@@ -585,6 +595,9 @@ def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
     """The aspects of human ratings that the judges say they judge: those are compared where none is named."""
     judged: set[str] = set()
     for path in _judge_files(specs):
+        from judgesmith.programs import artifact, loading
+        from judgesmith.programs.several.judge import scales_of
+
         judge = loading.build(artifact.read(path))
         judged |= {plain_name(judge.judges_aspect)} - {""}
         judged |= _plain_names(scales_of(judge.method))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
@@ -26,7 +26,6 @@ from judgesmith.evaluating.decided import Decided, decisions
 from judgesmith.evaluating.export import agreement_table, check_kind, row_table
 from judgesmith.evaluating.gate import RATE, Gate, Gated, check_aspects
 from judgesmith.evaluating.judges import Selection, read_judged
-from judgesmith.evaluating.live import LiveRun, judge_live, plan_live
 from judgesmith.evaluating.options import EvaluateOptions
 from judgesmith.evaluating.page import render, write_figures
 from judgesmith.evaluating.passrate import PassRate, chances_of, pass_rates
@@ -40,11 +39,14 @@ from judgesmith.evaluating.slices import tables as slice_tables
 from judgesmith.evaluating.sources import Judged
 from judgesmith.evaluating.spans import evaluate_spans
 from judgesmith.evaluating.tables import Said, agreement_markdown, show, show_plan
-from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.models.connection import Connection
 from judgesmith.running.console import err, out, print_json, wide
 from judgesmith.running.opening import connection_of, write_output
 from judgesmith.running.plain import clean, finite
 from judgesmith.tables import Table
+
+if TYPE_CHECKING:
+    from judgesmith.evaluating.live import LiveRun
 
 
 def run(request: EvaluateRequest) -> int:
@@ -61,6 +63,8 @@ def run(request: EvaluateRequest) -> int:
     options = _with_level(options, data)
     where = connection_of(request.reach, request.api_base)
     if options.dry_run:
+        from judgesmith.evaluating.live import plan_live
+
         estimate = plan_live(data, request.lm, where)
         if request.as_json:
             print_json(estimate.to_dict())
@@ -68,21 +72,7 @@ def run(request: EvaluateRequest) -> int:
             out.print(str(estimate), markup=False, soft_wrap=True)
         return 0
     live = _judge_live(request, options, data, gates, where)
-    result = meta_evaluate(
-        data.judges,
-        data.human,
-        documents=data.documents,
-        systems=data.systems,
-        scale=data.scales,
-        on_scale=data.on_scale or None,
-        ratings=data.ratings,
-        kinds=data.kinds,
-        categories={aspect: marks.levels for aspect, marks in data.marks.items()},
-        decided=data.decided,
-        lengths=data.lengths,
-        saved={run.judge for run in live} | data.on_scale,
-        options=options,
-    )
+    result = _agreement(data, live, options)
     decided = decisions(data, options)
     chances = chances_of(data, options.probability)
     rates = list(
@@ -138,6 +128,34 @@ def run(request: EvaluateRequest) -> int:
     return _leave(gated)
 
 
+def first_answers(request: EvaluateRequest) -> list[Answer]:
+    """Return what `check` says first of files whose scores are there."""
+    data = read_judged(request.sources, _selection(request, request.options))
+    options = _with_level(request.options, data)
+    result = _agreement(data, [], options)
+    return answers(data, result, decisions(data, options), options.bar)
+
+
+def _agreement(
+    data: Judged, live: Sequence[LiveRun], options: EvaluateOptions
+) -> MetaEvaluation:
+    return meta_evaluate(
+        data.judges,
+        data.human,
+        documents=data.documents,
+        systems=data.systems,
+        scale=data.scales,
+        on_scale=data.on_scale or None,
+        ratings=data.ratings,
+        kinds=data.kinds,
+        categories={aspect: marks.levels for aspect, marks in data.marks.items()},
+        decided=data.decided,
+        lengths=data.lengths,
+        saved={run.judge for run in live} | data.on_scale,
+        options=options,
+    )
+
+
 def _with_level(options: EvaluateOptions, data: Judged) -> EvaluateOptions:
     """Return the options with the one level that decisions have, if none is named and there are only decisions.
 
@@ -164,6 +182,8 @@ def _judge_live(
     """Let saved judges score the rows. Data that cannot be evaluated are refused before a call is paid for."""
     if not data.live:
         return []
+    from judgesmith.evaluating.live import judge_live
+
     check_aspects(gates, data.human)
     meta_evaluate(
         {"people": data.human},

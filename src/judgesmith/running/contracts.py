@@ -15,7 +15,6 @@ from judgesmith.datasets.records import Labels
 from judgesmith.datasets.roles import scored_by
 from judgesmith.datasets.scales import infer_scale
 from judgesmith.datasets.sheet import Outputs
-from judgesmith.programs import artifact
 from judgesmith.programs.contract import (
     Contract,
     Question,
@@ -54,6 +53,10 @@ def held_by(*judges: Path) -> list[Held]:
     Raises:
         ArtifactError: If a file is not a judge.
     """
+    if not judges:
+        return []
+    from judgesmith.programs import artifact
+
     every = [Held(path.name, artifact.read(path).contracts) for path in judges]
     return [held for held in every if held.contracts]
 

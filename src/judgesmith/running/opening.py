@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.progress import (
@@ -25,28 +25,21 @@ from judgesmith.datasets.formats import open_table
 from judgesmith.datasets.loading import aspects_of_mean
 from judgesmith.datasets.row import OVERALL
 from judgesmith.errors import JudgesmithError, OptionError
-from judgesmith.programs import artifact, loading
 from judgesmith.programs.atomic import write_whole
-from judgesmith.programs.capabilities import (
-    connect_models,
-    locate,
-    models_of,
-    read_by,
-    without_model,
-)
 from judgesmith.programs.contract import RATINGS, Contract, ratings_of, with_chosen
-from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.connection import Connection
 from judgesmith.programs.models.files import find_model, installed, model_path
-from judgesmith.programs.models.lm import (
-    Connection,
-    LanguageModel,
-    Sampling,
-    language_model,
-)
 from judgesmith.programs.models.provider import NO_MODEL, is_local, provider_of
 from judgesmith.programs.models.threads import thread_count
 from judgesmith.running.console import err
 from judgesmith.running.settings import ReachOptions
+
+if (
+    TYPE_CHECKING
+):  # DSPy takes a second to load, and commands that open no judge do without it
+    from judgesmith.programs.artifact import Artifact
+    from judgesmith.programs.judge import Judge
+    from judgesmith.programs.models.lm import LanguageModel, Sampling
 
 #: Seconds that a call is taken to need for estimates, where no better is known.
 SECONDS_PER_CALL = 1.5
@@ -155,6 +148,8 @@ def contract_of(judge: Path) -> Contract | None:
     Raises:
         ArtifactError: If the file is not a judge.
     """
+    from judgesmith.programs import artifact
+
     return artifact.read(judge).contract
 
 
@@ -205,6 +200,8 @@ def quiet() -> Iterator[None]:
 
 def model_for(judge: Judge, name: str | None) -> str | None:
     """Return the model that is opened for a judge: none, where no other is asked for and the judge needs none."""
+    from judgesmith.programs.capabilities import without_model
+
     if name in (None, "", NO_MODEL) and without_model(judge.method):
         return NO_MODEL
     return name
@@ -214,6 +211,8 @@ def open_model(
     name: str | None, where: Connection | None = None, sampling: Sampling | None = None
 ) -> LanguageModel:
     """Return a model by name; a local one that is not there is fetched first."""
+    from judgesmith.programs.models.lm import language_model
+
     if not name:
         raise OptionError(
             "no language model: give --lm (or set JUDGESMITH_LM), for example --lm local/qwen2.5-0.5b, "
@@ -262,16 +261,21 @@ def fetching(name: str) -> Iterator[Callable[[int, int, str], None]]:
 
 def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> Judge:
     """Open a saved judge with the model it was compiled with, or another; a missing local model is fetched."""
+    from judgesmith.programs import artifact
+
     return open_artifact(artifact.read(path), path, lm, where)
 
 
 def open_artifact(
-    read: artifact.Artifact, path: Path, lm: str | None, where: Connection | None = None
+    read: Artifact, path: Path, lm: str | None, where: Connection | None = None
 ) -> Judge:
     """Open a judge as `open_judge` does, from a file that was read.
 
     path: the file's path.
     """
+    from judgesmith.programs import artifact, loading
+    from judgesmith.programs.capabilities import locate
+
     judge = loading.build(
         read
     )  # the whole file is checked before a model is opened for it
@@ -291,6 +295,8 @@ def open_others(judge: Judge, where: Connection | None) -> None:
 
     One that is only read is opened by its reader; a server for it would hold its weights twice.
     """
+    from judgesmith.programs.capabilities import connect_models, models_of, read_by
+
     method = judge.method
     read = read_by(method)
     for name in models_of(method):
@@ -307,6 +313,8 @@ def check_writable(path: Path, *inputs: Path | None) -> None:
     Raises:
         OptionError: If not, or if it would replace an input or a file that is not a judge.
     """
+    from judgesmith.programs import artifact
+
     check_writable_file(path, *inputs)
     try:
         if path.exists():

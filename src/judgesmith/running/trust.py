@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from judgesmith.programs import artifact, loading
-from judgesmith.programs.judge import Judge
 from judgesmith.running.plain import one_line
+
+if TYPE_CHECKING:
+    from judgesmith.programs.judge import Judge
 
 _SIGNATURE = re.compile(
     r"(?P<name>[\w-]+)=(?P<value>-?[\d.]+ \[[^\]]*\]).*?\|n:(?P<n>\d+)"
@@ -67,6 +68,8 @@ class Trust:
         Raises:
             ArtifactError: If the file is not a judge.
         """
+        from judgesmith.programs import artifact, loading
+
         read = artifact.read(path)
         return cls.of(loading.build(read), path.name, read.lm.model if read.lm else "")
 
