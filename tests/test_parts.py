@@ -96,11 +96,11 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all(
     things.register(Plugin)
     with pytest.raises(
         OptionError,
-        match=r"thing 'plane' is unknown \(did you mean 'plain'\?\); known: plain, mine$",
+        match=r"thing 'plane' is unknown \(did you mean 'plain'\?\); known: mine, plain$",
     ):
         things.get("plane")
     with pytest.raises(
-        OptionError, match=r"thing 'qqqq' is unknown; known: plain, mine$"
+        OptionError, match=r"thing 'qqqq' is unknown; known: mine, plain$"
     ):
         things.get("qqqq")
 

@@ -273,8 +273,9 @@ class Registry(Generic[P]):
                 broken = f"; the plug-in {name!r} is broken: {self.broken[name]}"
             else:
                 broken = ""
+            known = ", ".join(sorted(self._parts))
             raise OptionError(
-                f"{self.kind} {name!r} is unknown{nearest(name, self._parts)}; known: {', '.join(self._parts)}{broken}"
+                f"{self.kind} {name!r} is unknown{nearest(name, self._parts)}; known: {known}{broken}"
             )
         return part
 

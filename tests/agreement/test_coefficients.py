@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from json_lines import write
 
 from judgesmith.agreement.coefficients import (
     ALL_LEVELS,
@@ -36,9 +39,10 @@ from judgesmith.evaluating.tables import agreement_table
 class Concordance(Correlation):
     """Lin's concordance: 1 only where scores are equal, not where they are shifted."""
 
-    name = "ccc"
-    title = "Lin's ccc"
+    name = "concordance-of-a-test"
+    title = "Concordance of a test"
     about = "Lin's concordance correlation."
+    on_scale = True
 
     def of(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return twice the covariance over the variances and the squared distance of the means."""
@@ -51,8 +55,8 @@ class Concordance(Correlation):
 def ccc() -> Iterator[str]:
     coefficients.names()  # the others are registered first
     coefficients.register(Concordance)
-    yield "ccc"
-    del coefficients._parts["ccc"]
+    yield Concordance.name
+    del coefficients._parts[Concordance.name]
 
 
 def example() -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, list[int]]]:
@@ -73,6 +77,7 @@ def test_a_new_coefficient_works_at_every_level_and_in_every_table(ccc: str) -> 
         compare_by=ccc,
         rounds=60,
         ratings={"overall": np.column_stack([human, human + 1, human - 1])},
+        scale=(-9, 9),
         **ids,
     )
     assert found.settings["levels"] == list(ALL_LEVELS)
@@ -95,14 +100,86 @@ def test_a_new_coefficient_works_at_every_level_and_in_every_table(ccc: str) -> 
     assert pooled["p"] < 0.05
     for frame in (found.ceiling, found.by_system):
         assert ccc in set(frame["coefficient"])
-    assert "Lin's ccc" in headline(found)
-    assert "Lin's ccc" in pivots(found)[0].columns
-    assert "Lin's ccc" in agreement_table(found).markdown()
-    (why,) = Gate.parse("ccc>=0.9").judge(found, 0.9)
-    assert why.startswith("shifted, overall: pooled ccc is ")
-    assert Gate.parse("within.ccc>=-1").judge(found, 0.9) == []
-    with pytest.raises(OptionError, match=r"ccc lies in -1\.\.1"):
-        Gate.parse("ccc>=1.5")
+    assert Concordance.title in headline(found)
+    assert Concordance.title in pivots(found)[0].columns
+    assert Concordance.title in agreement_table(found).markdown()
+    (why,) = Gate.parse(f"{ccc}>=0.9").judge(found, 0.9)
+    assert why.startswith(f"shifted, overall: pooled {ccc} is ")
+    assert Gate.parse(f"within.{ccc}>=-1").judge(found, 0.9) == []
+    with pytest.raises(OptionError, match=r"lies in -1\.\.1"):
+        Gate.parse(f"{ccc}>=1.5")
+
+
+def test_a_coefficient_of_numbers_has_no_value_for_scores_on_another_scale(
+    ccc: str,
+) -> None:
+    human, judges, ids = example()
+    judges["hundreds"] = 100 * human
+    asked = {"coefficients": (ccc, "pearson"), "rounds": 40, "levels": ("pooled",)}
+    found = meta_evaluate(judges, human, scale=(-9, 9), **asked, **ids)
+    off = found.cell("hundreds", "overall", "pooled", ccc)
+    assert math.isnan(off["value"])
+    assert "are not on the human ratings' scale -9..9" in off["reason"]
+    assert found.cell("hundreds", "overall", "pooled", "pearson")["value"] > 0.99
+    assert found.cell("noisy", "overall", "pooled", ccc)["value"] > 0.5
+    tested = {(row["a"], row["b"]): row for row in rows_of(found.comparisons)}
+    assert tested["shifted", "noisy"]["p"] < 0.05
+    for pair in (("shifted", "hundreds"), ("noisy", "hundreds")):
+        assert math.isnan(tested[pair]["difference"])
+        assert Concordance.title in tested[pair]["reason"]
+    (why,) = Gate.parse(f"{ccc}>=0.1").judge(
+        meta_evaluate({"hundreds": 100 * human}, human, scale=(-9, 9), **asked), 0.9
+    )
+    assert "scale -9..9" in why
+    # Without a scale nobody knows whether scores are on it.
+    unknown = meta_evaluate(judges, human, **asked, **ids)
+    assert "is not known" in unknown.cell("noisy", "overall", "pooled", ccc)["reason"]
+
+
+@pytest.mark.parametrize(
+    ("given", "by"),
+    [
+        ({}, "spearman"),
+        ({"coefficients": ("kendall", "pearson")}, "kendall"),
+        ({"coefficients": ("acc_eq", "pearson")}, "pearson"),
+        ({"coefficients": ("pearson",), "compare_by": "q"}, "q"),
+        ({"coefficients": ("acc_eq",)}, "spearman"),
+    ],
+)
+def test_judges_are_tested_by_the_coefficient_that_was_asked_for(
+    given: dict[str, Any], by: str
+) -> None:
+    human, judges, ids = example()
+    found = meta_evaluate(judges, human, levels=("pooled",), rounds=40, **given, **ids)
+    assert set(found.comparisons["coefficient"]) == {by}
+    assert found.settings["compare_by"] == by
+    said = [note for note in found.notes if "which was not asked for" in note]
+    assert bool(said) is (by not in set(found.agreement["coefficient"]))
+
+
+@pytest.mark.parametrize(
+    ("words", "by"),
+    [
+        (["--fail-under", "kendall>=0"], "kendall"),
+        (["--fail-under", "kendall>=0", "--coefficient", "pearson"], "pearson"),
+        (["--fail-under", "mae<=9", "--fail-under", "q>=-3"], "q"),
+        (["--fail-under", "kendall>=0", "--compare-by", "spearman"], "spearman"),
+        (["--fail-under", "acc_eq>=0"], "spearman"),
+    ],
+)
+def test_a_command_tests_judges_by_its_gate_s_coefficient(
+    words: list[str], by: str, cli: Any, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"output": f"Text {n}.", "score": n % 5 + 1, "one": n % 5 + 1, "two": int(two)}
+        for n, two in enumerate(rng.integers(1, 6, 30))
+    ]
+    file = write(tmp_path / "rows.jsonl", rows)
+    told = cli("check", file, "--judge", "one", "--judge", "two", "--json", *words).json
+    assert {row["coefficient"] for row in told["comparisons"]} == {by}
+    (one,) = told["judges"]["one"].values()
+    assert by in one["pooled"]
 
 
 @pytest.mark.parametrize("level", ALL_LEVELS)

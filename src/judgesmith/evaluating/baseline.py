@@ -226,6 +226,7 @@ class Baseline:
             systems=None
             if systems is None
             else [systems[i] for i in np.flatnonzero(both)],
+            scale=data.scales.get(aspect),
             options=EvaluationOptions(
                 **levels,
                 coefficients=(by,),

@@ -12,6 +12,7 @@ from rich.markup import escape
 from judgesmith.agreement.coefficients import coefficients
 from judgesmith.agreement.coefficients import decided as of_decisions
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
+from judgesmith.agreement.meta.inputs import USUAL
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.answer import Answer, answers
 from judgesmith.evaluating.anytime import check_shares, looked
@@ -57,8 +58,7 @@ def run(request: EvaluateRequest) -> int:
     gates = [Gate.parse(text) for text in request.fail_under]
     if options.anytime:
         check_shares(gates)
-    for gate in gates:
-        options = _with_gate(options, gate)
+    options = _with_gates(options, gates)
     data = read_judged(request.sources, _selection(request, options))
     options = _with_level(options, data)
     where = connection_of(request.reach, request.api_base)
@@ -415,18 +415,24 @@ def _leave(gated: Gated) -> int:
     return 1 if gated.reasons else 0
 
 
-def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
-    """Return the options with the coefficients and levels that the gate needs."""
+def _with_gates(how: EvaluateOptions, gates: Sequence[Gate]) -> EvaluateOptions:
+    """Return the options with the coefficients and levels that the gates need.
+
+    Judges are compared by what was asked for: by the first of the coefficients, then of the gates.
+    """
+    measured = [one.coefficient for one in gates if one.coefficient in coefficients]
+    if not measured:
+        return how
     levels: tuple[str, ...] | None = how.levels
-    if (
-        levels is not None
-        and gate.level is not None
-        and gate.coefficient not in of_decisions()
-    ):
-        levels = tuple(dict.fromkeys((*levels, gate.level)))
-    measured = (gate.coefficient,) if gate.coefficient in coefficients else ()
-    wanted = tuple(dict.fromkeys((*how.coefficients, *measured)))
-    return how.model_copy(update={"levels": levels, "coefficients": wanted})
+    if levels is not None:
+        own = (one for one in gates if one.coefficient not in of_decisions())
+        needed = (one.level for one in own if one.level is not None)
+        levels = tuple(dict.fromkeys((*levels, *needed)))
+    asked = (*(how.coefficients or ()), *measured)
+    by = how.model_copy(update={"coefficients": asked}).compared_by
+    wanted = tuple(dict.fromkeys((*(how.coefficients or USUAL), *measured)))
+    changed = {"levels": levels, "coefficients": wanted, "compare_by": by}
+    return how.model_copy(update=changed)
 
 
 def _print_live(live: Sequence[LiveRun]) -> None:

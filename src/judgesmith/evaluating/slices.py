@@ -138,7 +138,7 @@ def _slice(
     kind = data.kinds.get(aspect, "score")
     name = next(
         (one for one in unasked(kind) if decision_of(one).fits == "categories"),
-        options.compare_by,
+        options.compared_by,
     )
     sides = [
         _agreement(data, judge, aspect, rows, name, options) for rows in (here, ~here)
@@ -173,7 +173,7 @@ def _agreement(
     if n < FEWEST:
         return Cell(None), n, f"{n} rows are too few"
     own = data.decided.get(judge, {}).get(aspect)
-    options = options.model_copy(update={"coefficients": (options.compare_by,)})
+    options = options.model_copy(update={"coefficients": (options.compared_by,)})
     try:
         result = meta_evaluate(
             {judge: data.judges[judge][aspect][rated]},
@@ -182,6 +182,8 @@ def _agreement(
             kinds={} if marks is None else {aspect: data.kinds[aspect]},
             categories={} if marks is None else {aspect: marks.levels},
             decided={} if own is None else {judge: {aspect: own[rated]}},
+            scale=data.scales,
+            on_scale=data.on_scale & {judge} if data.on_scale else None,
             options=options,
         )
     except LabelsError as error:

@@ -48,6 +48,8 @@ class Coefficient(ABC):
     """The kinds of human ratings that it is reported for unasked."""
     brings: ClassVar[tuple[str, ...]] = ()
     """Coefficients that are always reported with it."""
+    on_scale: ClassVar[bool] = False
+    """Whether it compares the numbers themselves. It has no value for scores on another scale than people's."""
 
 
 class Correlation(Coefficient):
@@ -226,7 +228,7 @@ def known(name: str) -> str:
     if name not in coefficients:
         raise ValueError(
             f"there is no coefficient {name!r}{nearest(name, coefficients.names())}; there are "
-            f"{', '.join(coefficients.names())}"
+            f"{', '.join(sorted(coefficients.names()))}"
         )
     return coefficients.get(name).name
 

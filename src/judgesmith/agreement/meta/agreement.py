@@ -81,7 +81,11 @@ def agreements(
         for aspect in aspects:
             if judge not in aspect.x or (own and name not in decided[aspect.name]):
                 continue
-            if own:
+            if reason := aspect.unfit(judge, name):
+                rows = len(aspect.y)
+                failed = int(np.isnan(aspect.x[judge]).sum())
+                cell = Cell(math.nan, rows - failed, 0, failed, rows, reason)
+            elif own:
                 cell = _decided_cell(aspect, judge, name, options, notes)
             else:
                 cell = _cell(aspect, judge, level, name, options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.agreement.coefficients import title_of
 from judgesmith.agreement.correlation import Level, Vector
 from judgesmith.agreement.differences import (
     Difference,
@@ -26,6 +27,8 @@ ALL_PAIRS = (
 #: The share of the most documents of a pair that one has to have to be tested with the others.
 ALIKE = 0.8
 Pair = tuple[str, str]
+#: The difference of two judges of which one has no value.
+UNTESTED = Difference(math.nan, math.nan, math.nan, math.nan, 0, 0, 0)
 
 
 def comparisons(
@@ -38,6 +41,12 @@ def comparisons(
     """Return every difference between two judges, with an interval and a p-value that always agree."""
     if len(judges) < 2:
         return []
+    by = options.compared_by
+    if by not in options.reported:
+        notes.append(
+            f"judges are tested by {title_of(by)}, which was not asked for and stands in no table of agreement; "
+            "--compare-by chooses a coefficient of scores"
+        )
     result: list[dict[str, Any]] = []
     for aspect, level in itertools.product(aspects, levels):
         if len(aspect.y) > MANY:
@@ -46,6 +55,7 @@ def comparisons(
             )
             continue
         here = [judge for judge in judges if judge in aspect.x]
+        unfit = {judge: aspect.unfit(judge, options.compared_by) for judge in here}
         pairs = list(itertools.combinations(here, 2))
         if len(here) > ALL_PAIRS:
             pairs = [(here[0], other) for other in here[1:]]
@@ -53,12 +63,16 @@ def comparisons(
                 f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair"
             )
         family = _Family(aspect, level, options)
-        tested = family.differences(pairs)
-        notes += _uneven(aspect, pairs, family.together(pairs))
+        fit = [(a, b) for a, b in pairs if not (unfit[a] or unfit[b])]
+        tested = family.differences(fit)
+        notes += _uneven(aspect, fit, family.together(fit))
+        for a, b in pairs:
+            if reason := unfit[a] or unfit[b]:
+                tested[a, b] = replace(UNTESTED, reason=reason)
         about = {
             "aspect": aspect.name,
             "level": level,
-            "coefficient": options.compare_by,
+            "coefficient": options.compared_by,
         }
         result += [{"a": a, "b": b} | about | _row(tested[a, b]) for a, b in pairs]
     return result
@@ -109,7 +123,7 @@ class _Family:
             documents=documents,
             systems=aspect.sys,
             level=level,
-            coefficient=options.compare_by,
+            coefficient=options.compared_by,
         )
 
     def differences(self, pairs: Sequence[Pair]) -> dict[Pair, Difference]:

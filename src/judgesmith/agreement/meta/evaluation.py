@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -38,6 +38,7 @@ from judgesmith.agreement.meta.others import (
     calibrations,
     judged,
     length_biases,
+    off_scale,
     scales,
 )
 from judgesmith.agreement.meta.systems import by_system, no_better_than_systems
@@ -280,6 +281,7 @@ def meta_evaluate(
     on_the_scale = scales(
         every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, options
     )
+    aspects = [replace(one, off_scale=off_scale(one, on_the_scale)) for one in aspects]
     notes += assumed_on_scale(on_the_scale, on_scale)
     if options.rounds:
         notes += _few_documents(aspects)
@@ -310,7 +312,9 @@ def meta_evaluate(
     }
     if not options.absolute:
         notes += against_people(frames["agreement"], beside.saved)
-        notes += no_better_than_systems(frames["agreement"], frames["by_system"])
+        notes += no_better_than_systems(
+            frames["agreement"], frames["by_system"], options.compared_by
+        )
     tables = {
         name: pd.DataFrame(rows, columns=FRAMES[name].split())
         for name, rows in frames.items()
@@ -324,6 +328,6 @@ def meta_evaluate(
         | {
             "levels": list(levels),
             "coefficients": reported,
-            "compare_by": options.compare_by,
+            "compare_by": options.compared_by,
         },
     )

@@ -15,6 +15,8 @@ from judgesmith.agreement.coefficients import (
     coefficient_of,
     known,
     known_of_scores,
+    of_scores,
+    title_of,
 )
 from judgesmith.agreement.correlation import (
     LARGEST,
@@ -33,6 +35,9 @@ Named = Annotated[str, AfterValidator(known)]
 #: A coefficient that judges are compared by: of scores, or a sum of these.
 ComparedBy = Annotated[str, AfterValidator(known_of_scores)]
 AVERAGE = "average"
+#: Coefficients that are reported where none is asked for, and the one of them that judges are compared by.
+USUAL = ("pearson", "spearman", "kendall")
+COMPARED_BY = "spearman"
 #: With fewer documents an interval over documents says next to nothing.
 FEW_DOCUMENTS = 8
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
@@ -60,6 +65,15 @@ class Aspect:
     kind: str = "score"
     levels: tuple[float, ...] = ()
     decided: Mapping[str, Vector] = field(default_factory=dict)
+    off_scale: Mapping[str, str] = field(default_factory=dict)
+    """Why scores are not known to be on the scale of people's, by judge; a judge on it is not named."""
+
+    def unfit(self, judge: str, coefficient: str) -> str | None:
+        """Return why a coefficient has no value for a judge's scores, for all that they are there; None if it has."""
+        if coefficient_of(coefficient).on_scale and judge in self.off_scale:
+            title = title_of(coefficient)
+            return f"{title} needs scores on people's scale: {self.off_scale[judge]}"
+        return None
 
     @property
     def units(self) -> Codes:
@@ -111,10 +125,10 @@ class EvaluationOptions(Options):
         "Levels: pooled, within (systems), sample (of documents with several rows), system (of 3 or more). none: all "
         "that the rows allow.",
     )
-    coefficients: tuple[Named, ...] = option(
-        ("pearson", "spearman", "kendall"),
+    coefficients: tuple[Named, ...] | None = option(
+        None,
         "Coefficients; `judgesmith list coefficients` describes them. Those of categories, of pass or fail, and of "
-        "preferences are added where they apply.",
+        "preferences are added where they apply. none: pearson, spearman and kendall.",
     )
     rounds: int = option(
         1000, "Number of bootstrap resamples of documents. 0: no intervals.", ge=0
@@ -133,7 +147,17 @@ class EvaluationOptions(Options):
         True,
         "Test all pairs of judges against each other. Above 8 judges: each against the first.",
     )
-    compare_by: ComparedBy = option("spearman", "Coefficient to compare judges by.")
+    compare_by: ComparedBy | None = option(
+        None,
+        "Coefficient to compare judges by. none: the first of those asked for, or of the gates', that is computed from "
+        "scores; spearman if none is.",
+    )
+
+    @property
+    def compared_by(self) -> str:
+        """The coefficient that judges are compared by."""
+        asked = (name for name in self.coefficients or () if name in of_scores())
+        return self.compare_by or next(asked, COMPARED_BY)
 
     @property
     def reported(self) -> list[str]:
@@ -142,7 +166,7 @@ class EvaluationOptions(Options):
         Alone acc*_eq would flatter a judge by an epsilon chosen on the rows that it is reported on.
         """
         reported: dict[str, None] = {}
-        for name in self.coefficients:
+        for name in self.coefficients or USUAL:
             reported |= dict.fromkeys((name, *coefficient_of(name).brings))
         return list(reported)
 

@@ -80,6 +80,12 @@ def _off_scale(
     return None
 
 
+def off_scale(aspect: Aspect, rows: Rows) -> dict[str, str]:
+    """Return why scores are not known to be on the scale of an aspect, by judge; judges on it are left out."""
+    own = (row for row in rows if row["aspect"] == aspect.name)
+    return {row["judge"]: row["reason"] for row in own if row.get("reason")}
+
+
 def errors(
     x: Vector, y: Vector, documents: Codes, options: EvaluationOptions
 ) -> dict[str, float]:

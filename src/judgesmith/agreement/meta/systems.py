@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from judgesmith.agreement.coefficients import is_sum, of_scores, parts_of
+from judgesmith.agreement.coefficients import is_sum, of_scores, parts_of, title_of
 from judgesmith.agreement.correlation import (
     Codes,
     Level,
@@ -161,21 +161,23 @@ def _cells(
 
 
 def no_better_than_systems(
-    rows: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, Any]],
+    baseline: Sequence[Mapping[str, Any]],
+    coefficient: str,
 ) -> list[str]:
     """Return a note for each judge that agrees no better, over all rows, than the systems' mean labels do."""
-    reached = {row["aspect"]: row["value"] for row in baseline if _of_all_rows(row)}
+
+    def of_all_rows(row: Mapping[str, Any]) -> bool:
+        return (row["level"], row["coefficient"]) == ("pooled", coefficient)
+
+    reached = {row["aspect"]: row["value"] for row in baseline if of_all_rows(row)}
     judges: dict[str, list[str]] = {}
-    for row in filter(_of_all_rows, rows):
+    for row in filter(of_all_rows, rows):
         if row["value"] <= reached.get(row["aspect"], math.nan):
             compared = f"{row['aspect']} ({row['value']:.2f} against {reached[row['aspect']]:.2f})"
             judges.setdefault(row["judge"], []).append(compared)
     return [
         f"{judge} agrees no better with people than the mean labels of the systems alone, without reading a text: "
-        f"{', '.join(aspects)}, Spearman over all rows; its order within systems stands beside it"
+        f"{', '.join(aspects)}, {title_of(coefficient)} over all rows; its order within systems stands beside it"
         for judge, aspects in judges.items()
     ]
-
-
-def _of_all_rows(row: Mapping[str, Any]) -> bool:
-    return (row["level"], row["coefficient"]) == ("pooled", "spearman")
