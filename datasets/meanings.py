@@ -19,6 +19,7 @@ from judgesmith.datasets.marks import (
 )
 from judgesmith.datasets.spreadsheets import NUMBER
 from judgesmith.datasets.statuses import discounted
+from judgesmith.rows import WRITTEN
 from judgesmith.wording import folded, word_count, words_of
 
 Records = Sequence[Mapping[str, Any]]
@@ -39,8 +40,8 @@ _OTHER = {"reference": _ABOUT, "rationale": _NAMES["machine"]}
 #: More versions than these are of something else.
 _MOST_VERSIONS = 12
 
-#: What `judgesmith score` writes beside a verdict.
-_OURS = ("verdict", "verdicts", "preference", "judge", "seen", "defer")
+#: What our commands write beside people's columns.
+_OURS = (*WRITTEN, "verdicts", "preference")
 
 
 def guessed(

@@ -17,20 +17,10 @@ from judgesmith.datasets.problems import Problem
 from judgesmith.datasets.roles import is_role, remembered
 from judgesmith.datasets.tables import Record, Table
 from judgesmith.errors import LabelsError
-from judgesmith.rows import DERIVED, as_text
+from judgesmith.rows import DERIVED, WRITTEN, as_text
 
 #: What a comparison has beside what it is about, of people's files and of those that `judgesmith score` writes.
-_BESIDE = (
-    "output",
-    "score",
-    "system",
-    "id",
-    "verdict",
-    "judge",
-    "asked",
-    "seen",
-    "resembles",
-)
+_BESIDE = ("output", "score", "system", "id", *WRITTEN)
 
 
 @dataclass(frozen=True)

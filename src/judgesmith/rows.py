@@ -46,6 +46,9 @@ _PARTS = frozenset({"content", "result"}).union(
 )
 #: Names of people's score, best first; without one, the only number that is no input and has no other role.
 HUMAN = ("score", "human", "human_score", "rating", "label", "gold")
+#: What `judgesmith score` writes into a row beside its id and the columns that it came with. The row's own column of
+#: such a name is kept as `given_NAME`.
+WRITTEN = ("verdict", "judge", "asked", "seen", "resembles", "defer")
 #: How the name of a document begins that was made from its text.
 DERIVED = "doc:"
 #: Names of a context that is a list of passages.

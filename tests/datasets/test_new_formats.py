@@ -1,5 +1,6 @@
 """A file format and an export of another package: a class each is all that readers, commands and help need."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,9 @@ ROWS = [
 
 
 class Yaml(TextFormat):
-    name = "yaml"
+    name = "format-of-a-test"
     about = "YAML"
-    suffixes = (".yaml", ".yml")
+    suffixes = (".test-yaml", ".test-yml")
     written = True
 
     def rows(self, text: Text, notes: list[str]) -> Iterator[dict[str, Any]]:
@@ -102,7 +103,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def labels(installed: None, tmp_path: Path) -> Path:
-    path = tmp_path / "labels.yaml"
+    path = tmp_path / "labels.test-yaml"
     path.write_text(yaml.safe_dump(ROWS), encoding="utf-8")
     return path
 
@@ -120,17 +121,21 @@ def test_a_new_format_is_read_as_any_other(labels: Path) -> None:
 
 
 def test_a_file_may_have_its_other_suffix(labels: Path) -> None:
-    other = labels.with_suffix(".YML")
+    other = labels.with_suffix(".TEST-YML")
     other.write_bytes(labels.read_bytes())
     assert len(list(open_table(other).records)) == 12
 
 
 def test_its_errors_name_the_line(labels: Path) -> None:
     labels.write_text("- output: a\n- output: [b\n", encoding="utf-8")
-    with pytest.raises(LabelsError, match=r"^labels\.yaml, line \d+: malformed YAML"):
+    with pytest.raises(
+        LabelsError, match=r"^labels\.test-yaml, line \d+: malformed YAML"
+    ):
         read_labels(labels)
     labels.write_text("- 1\n", encoding="utf-8")
-    with pytest.raises(LabelsError, match=r"^labels\.yaml, row 1: an object is needed"):
+    with pytest.raises(
+        LabelsError, match=r"^labels\.test-yaml, row 1: an object is needed"
+    ):
         read_labels(labels)
 
 
@@ -142,7 +147,7 @@ def test_its_encoding_is_found_like_that_of_others(labels: Path) -> None:
 def test_commands_read_and_write_it(
     labels: Path, cli: Any, judge_file: Path, server: Any, tmp_path: Path
 ) -> None:
-    out = tmp_path / "scored.yaml"
+    out = tmp_path / "scored.test-yaml"
     judge = ("--judge", judge_file, "--api-base", server.base)
     done = cli("score", labels, *judge, "-o", out, "--json")
     assert done.json["scored"] == 12, done.err
@@ -157,10 +162,12 @@ def test_commands_read_and_write_it(
 
 def test_help_and_errors_list_it(installed: None, cli: Any, tmp_path: Path) -> None:
     for command in ("compile", "score", "label"):
-        assert ".yaml" in cli(command, "--help").out
-    assert ".yaml" in cli("score", "--help").out.partition("--output")[2]
+        assert ".test-yaml" in cli(command, "--help").out
+    assert ".test-yaml" in cli("score", "--help").out.partition("--output")[2]
     (tmp_path / "rows.xyz").write_text("a", encoding="utf-8")
-    with pytest.raises(LabelsError, match=r"unknown file type; use .* \.yaml, \.yml$"):
+    with pytest.raises(
+        LabelsError, match=r"unknown file type; use .* \.test-yaml, \.test-yml$"
+    ):
         read_labels(tmp_path / "rows.xyz")
 
 
@@ -264,7 +271,11 @@ def test_scores_are_not_written_in_an_unknown_format(
     for name in ("out.xyz", "out.xlsx", "out", "out.jsonl.gz"):
         done = cli("score", rows, "--judge", judge_file, "-o", tmp_path / name)
         assert done.code == 2
-        assert "scores are written as .jsonl, .csv or .parquet" in done.err
+        written = re.search(
+            r"scores are written as (.*?)[;.]?$", done.err, re.MULTILINE
+        )
+        assert written
+        assert {".jsonl", ".csv", ".parquet"} <= set(re.findall(r"\.\w+", written[1]))
 
 
 @pytest.mark.parametrize("kind", ["formats", "exports"])

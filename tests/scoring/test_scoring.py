@@ -83,6 +83,26 @@ def test_a_column_of_people_keeps_its_verdicts(
     ]
 
 
+def test_no_column_of_people_is_lost_and_none_of_an_earlier_run_stays(
+    score: Any, tmp_path: Path
+) -> None:
+    names = ("verdict", "judge", "asked", "seen", "resembles", "defer", "given_seen")
+    rows = tmp_path / "rows.csv"
+    rows.write_text(f"id,output,{','.join(names)}\na,r000,{','.join(names)}\n")
+    done = score(rows, "-o", tmp_path / "out.csv")
+    assert done.code == 0, done.err
+    (row,) = csv.DictReader((tmp_path / "out.csv").open(encoding="utf-8"))
+    assert set(names) <= set(row.values())
+    scored = tmp_path / "out.jsonl"
+    assert score(rows, "-o", scored).code == 0
+    (row,) = lines(scored)
+    assert set(names) <= {value for value in row.values() if isinstance(value, str)}
+    scored.write_text(json.dumps(row | {"resembles": True, "defer": True}) + "\n")
+    assert score(scored, "-o", tmp_path / "again.jsonl").code == 0
+    (again,) = lines(tmp_path / "again.jsonl")
+    assert not {"resembles", "defer"} & set(again)
+
+
 def test_repaired_answers_are_counted(
     server: Any, fake: Any, score: Any, rows_file: Rows
 ) -> None:

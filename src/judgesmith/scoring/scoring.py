@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,17 +27,16 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.models.meter import Meter
+from judgesmith.rows import WRITTEN
 from judgesmith.running.console import Watch
 from judgesmith.running.estimates import SAMPLED, Estimate, estimate
 from judgesmith.running.journal import Journal, alone, read_journal, replacing
 from judgesmith.running.limits import Limits
 from judgesmith.running.plain import finite
 from judgesmith.running.trust import Trust
-from judgesmith.scoring.tables import write_table
+from judgesmith.scoring.tables import ADDED, write_table
 from judgesmith.signatures.values import Verdict
 
-#: What an output row has beside the input's own columns; an input column of that name gives way.
-OURS = ("id", "verdict", "judge", "asked", "seen", "resembles")
 OURS_IN_WORDS = "an output of `judgesmith score`"
 #: Failed rows that wait to be written, until one has a score.
 MOST_HELD = 100
@@ -240,29 +239,24 @@ class Run:
         """
         data = verdict.to_dict(raw=self.raw or verdict.failure is not None)
         known = {self.known.recall(one.source, one.output) for one in _outputs(row)}
-        made = {
-            **with_room(record),
-            "id": row.id,
-            "verdict": data
-            | ({"aspect": self.aspect} if self.aspect else {})
-            | self._columns()
-            | {"contract": self.told},
+        added = {
+            "aspect": self.aspect or None,
+            "columns": unusual(self.columns) or None,
+            "contract": self.told,
+        }
+        written = {
+            "verdict": data | _declared(added, ADDED),
             "judge": self.mark,
             "asked": self.asked(row),
             "seen": "row" in known,
+            "resembles": True if "reply" in known and "row" not in known else None,
         }
-        if "reply" in known and "row" not in known:
-            made["resembles"] = True
+        made = with_room(record) | {"id": row.id} | _declared(written, WRITTEN)
         self.summary.count(made)
         self.summary.new_failed += bool(verdict.failure)
         if self.emit is not None:
             self.emit(made)
         return made
-
-    def _columns(self) -> dict[str, Any]:
-        """Columns whose names do not say their role, so that the rows that are written are read as these were."""
-        own = unusual(self.columns)
-        return {"columns": own} if own else {}
 
     def step(self, verdict: Verdict) -> None:
         """Count and write a verdict.
@@ -536,16 +530,27 @@ def _judged(run: Run, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict
 def with_room(record: Mapping[str, Any]) -> dict[str, Any]:
     """A row whose own columns make room for ours: a column `verdict` of people's becomes `given_verdict`.
 
-    What an earlier run wrote is replaced.
+    What an earlier run wrote is left out.
+
+    >>> with_room({"seen": "monday", "given_seen": "tuesday"})
+    {'given_given_seen': 'monday', 'given_seen': 'tuesday'}
     """
-    earlier = (
-        isinstance(record.get("verdict"), Mapping) and "failure" in record["verdict"]
-    )
-    theirs = () if earlier else tuple(name for name in OURS if name != "id")
-    return {
-        f"given_{name}" if name in theirs else name: value
-        for name, value in record.items()
-    }
+    verdict = record.get("verdict")
+    if isinstance(verdict, Mapping) and "failure" in verdict:
+        return {name: value for name, value in record.items() if name not in WRITTEN}
+    made = {}
+    for name, value in record.items():
+        free = name
+        while free in WRITTEN or (free != name and free in record):
+            free = f"given_{free}"
+        made[free] = value
+    return made
+
+
+def _declared(parts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the parts that are there. What is not declared would be lost in tables, and take a user's column."""
+    assert parts.keys() <= set(names), f"{sorted(parts)} are not all of {names}"
+    return {name: value for name, value in parts.items() if value is not None}
 
 
 def _outputs(row: Row | Compared) -> tuple[Row, ...]:
@@ -579,7 +584,7 @@ def _same(
     # Ids are often only line numbers: what the row says has to be the same, too.
     for column, value in finite(new[1]).items():
         if (
-            column not in OURS
+            column not in ("id", *WRITTEN)
             and column in old
             and _as_json(old.get(column)) != _as_json(value)
         ):

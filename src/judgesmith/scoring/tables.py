@@ -10,9 +10,12 @@ from typing import Any
 from judgesmith.datasets.formats import written_as
 from judgesmith.errors import OptionError
 from judgesmith.programs.atomic import written_whole
+from judgesmith.rows import WRITTEN
 from judgesmith.running.journal import read_journal
 from judgesmith.running.plain import json_text
 
+#: What a run adds to a judge's verdict, where it has it.
+ADDED = ("aspect", "columns", "contract")
 #: Columns of the verdict behind the input's own, and of the row; criteria and errors are JSON in one cell.
 OF_VERDICT = (
     "judge_score",
@@ -84,7 +87,7 @@ def _own(record: Mapping[str, Any]) -> dict[str, Any]:
     names = list(record)
     behind = names[names.index("judge_id") :] if "judge_id" in record else []
     dropped = {name for name in behind if name.startswith(_BY_ASPECT)}
-    dropped.update(("verdict", "judge", "asked", "seen", "resembles"))
+    dropped.update(WRITTEN)
     return {name: value for name, value in record.items() if name not in dropped}
 
 
@@ -98,8 +101,8 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
     cells |= {name: verdict[name] or "" for name in ("criteria", "errors")}
     columns = {
         f"judge_{part}": verdict[part]
-        for part in ("columns", "contract")
-        if part in verdict
+        for part in ADDED
+        if part in verdict and f"judge_{part}" not in OF_VERDICT
     }
     if record.get("resembles"):
         columns["judge_resembles"] = "yes"
