@@ -218,7 +218,8 @@ async def _raw(method: Judging, scale: Scale, item: Item, lm: LanguageModel) -> 
     if (
         counted.calls + counted.cached > reported.calls + reported.cached
     ):  # a method need not keep account
-        verdict = verdict.model_copy(update={"usage": counted})
+        raw = tuple(reply.text for reply in calls.replies)
+        verdict = verdict.model_copy(update={"usage": counted, "raw": raw})
     return verdict
 
 

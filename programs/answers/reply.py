@@ -65,10 +65,15 @@ class Reply:
         return ending(self.finish)
 
 
+class UnknownForm(ValueError):
+    """A chat completion whose text is in a form that nothing here reads; the server would use it again."""
+
+
 def reply_of(data: Any) -> Reply:
     """Return an OpenAI-style chat completion as a Reply.
 
     Raises:
+        UnknownForm: For a completion whose text is in an unknown form.
         ValueError: For anything but a completion.
     """
     try:
@@ -76,9 +81,14 @@ def reply_of(data: Any) -> Reply:
         message = (
             choice.get("message") or choice.get("delta") or {"content": choice["text"]}
         )
-        text, refusal = _content(message.get("content"))
+        content = message.get("content")
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:200]) from None
+    try:
+        text, refusal = _content(content)
+    except (TypeError, ValueError, AttributeError):
+        shown = " ".join(repr(content).split())[:120]
+        raise UnknownForm(f"its text is in a form that is not known: {shown}") from None
     odd: list[str] = []
     usage = _object(data.get("usage"), "usage", odd)
     prompt = _object(usage.get("prompt_tokens_details"), "details of usage", odd)

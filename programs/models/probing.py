@@ -12,7 +12,7 @@ from judgesmith.errors import CallError, ModelError, OutageError
 from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models.connection import Capabilities
 from judgesmith.programs.models.parameters import Parameters
-from judgesmith.programs.models.sending import Unreachable
+from judgesmith.programs.models.sending import Odd, Unreachable
 from judgesmith.programs.models.transport import Request, Transport
 
 _INSTRUCTION = "Answer with one digit."
@@ -94,6 +94,11 @@ async def _first(complete: Complete) -> tuple[Reply, list[dict[str, str]]]:
             except CallError as error:
                 refusal = error
     assert refusal is not None
+    if isinstance(refusal, Odd):
+        raise ModelError(
+            f"{refusal}. The server is up, but its answers have another form than OpenAI's: see whether the address is "
+            "that of its chat completions"
+        )
     kind = ModelError if refusal.lasting else OutageError
     raise kind(f"the model does not answer: {refusal}")
 

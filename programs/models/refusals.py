@@ -22,7 +22,8 @@ class Unanswered(Exception):
     """One request failed.
 
     `again` says whether a later try can succeed, `after` when (seconds), if the server said, `reached` whether the
-    server answered anything at all, `about` the parameter that it refuses, with its code.
+    server answered anything at all, `about` the parameter that it refuses, with its code, `unread` whether an answer
+    came in a form that is not known.
     """
 
     def __init__(
@@ -33,9 +34,11 @@ class Unanswered(Exception):
         after: float | None = None,
         reached: bool = True,
         about: str = "",
+        unread: bool = False,
     ) -> None:
         super().__init__(reason)
         self.again = again
+        self.unread = unread
         self.after = after
         self.reached = reached
         self.about = about

@@ -31,6 +31,8 @@ class Calls:
 
     replies: list[Reply] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
+    prompts: set[str] = field(default_factory=set)
+    """Those that a recorded model was sent."""
 
     @property
     def usage(self) -> Usage:
@@ -126,6 +128,11 @@ def under(item: Item) -> Iterator[None]:
 def current() -> Item | None:
     """Return the row under judgement."""
     return _current.get().item
+
+
+def prompts() -> set[str]:
+    """Return the prompts that a recorded model was sent for the row under judgement; it adds to them."""
+    return _current.get().calls[-1].prompts
 
 
 def group() -> str | None:

@@ -41,6 +41,12 @@ class Unreachable(CallError):
     """No answer of any kind came: no server there, no connection, or no answer in time."""
 
 
+class Odd(CallError):
+    """An answer came, in a form that is not known. The server is up, and a later run would get the same."""
+
+    lasting = True
+
+
 class Traffic:
     """The calls under way to a model on one event loop."""
 
@@ -133,6 +139,8 @@ class Sender:
         said = f"{self.name}: {error}{text}"
         if error.reached:
             traffic.unreached = 0
+            if error.unread:
+                return Odd(said)
             return CallError(said) if error.again else _lasting(said)
         traffic.unreached += 1
         if traffic.unreached < OUTAGE_AFTER:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from judgesmith.programs.answers.reply import Reply, reply_of
+from judgesmith.programs.answers.reply import Reply, UnknownForm, reply_of
 from judgesmith.programs.models.masking import masked
 from judgesmith.programs.models.refusals import Unanswered as Unanswered
 from judgesmith.programs.models.refusals import fault_of
@@ -79,11 +79,17 @@ def read_reply(data: Any) -> Reply:
     """
     try:
         return reply_of(data)
+    except UnknownForm as error:
+        raise Unanswered(
+            f"the answer cannot be read: {error}", again=False, unread=True
+        ) from None
     except ValueError as error:
         fault = fault_of(data)
         problem = f"the server says: {fault.message}" if fault else str(error)
         raise Unanswered(
-            f"the answer is not a chat completion ({problem})", again=True
+            f"the answer is not a chat completion ({problem})",
+            again=True,
+            unread=fault is None,
         ) from None
 
 

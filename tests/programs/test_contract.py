@@ -106,6 +106,27 @@ class _Leaking(DirectScorer):
         return Cost(2)
 
 
+class _Silent(DirectScorer):
+    """Makes two calls, counts both, and gives one of the answers."""
+
+    def cost(self) -> Cost:
+        return Cost(2)
+
+    async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        first = await super().judge(item, lm)
+        other = Item(f"{item.output} Once more.", item.source)
+        second = await super().judge(other, lm)
+        return second.model_copy(update={"usage": first.usage + second.usage})
+
+
+class _ByText(DirectScorer):
+    """Names its prompts after the text."""
+
+    def prompts(self, item: Item) -> Any:
+        prompts = super().prompts(item)
+        return {f"{name} of {len(item.output)}": one for name, one in prompts.items()}
+
+
 class _Doubling(Printable):
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         verdict = await super().judge(item, lm)
@@ -122,6 +143,11 @@ class _Doubling(Printable):
         ),
         (
             _Talkative,
+            JudgeContract.test_what_was_sent_is_reported_and_was_announced,
+            AssertionError,
+        ),
+        (
+            _Silent,
             JudgeContract.test_what_was_sent_is_reported_and_was_announced,
             AssertionError,
         ),
@@ -203,3 +229,17 @@ def test_a_signature_that_is_not_a_judges_is_refused(
 ) -> None:
     with pytest.raises(OptionError, match=reason):
         judge("refused", about="nothing")(signature)
+
+
+def test_names_of_prompts_that_depend_on_the_text_are_told() -> None:
+    test = JudgeContract.test_a_text_stays_inside_its_tags_and_a_documents_own_demonstration_out_of_its_prompt
+    with pytest.raises(AssertionError, match="may not depend on the text"):
+        test(JudgeContract(), lambda **given: Judge(_ByText("fluency"), **given))
+
+
+def test_answers_of_a_method_that_keeps_no_account_are_kept() -> None:
+    with scripted_models() as scripted:
+        lm, transport = scripted(obliging(), grammar=True)
+        verdict = Judge(_Forgetful(), lm=lm).score("A source.", "An output.")
+    assert verdict.usage.calls == len(verdict.raw) > 0
+    assert transport.requests

@@ -35,10 +35,21 @@ SPECIAL: dict[str, Make] = {
 
 
 def default(part: type[Method]) -> Make:
+    """Make a judge of an aspect or of criteria alone; a method that needs more has its entry in SPECIAL."""
     one: Any = part
-    if issubclass(part, OneAspect):
-        return lambda **given: Judge(one("fluency"), **given)
-    return lambda **given: Judge(one(criteria=[CLARITY]), **given)
+
+    def made(**given: Any) -> Judge:
+        try:
+            if issubclass(part, OneAspect):
+                return Judge(one("fluency"), **given)
+            return Judge(one(criteria=[CLARITY]), **given)
+        except TypeError as error:
+            raise AssertionError(
+                f"method {part.kind!r} cannot be made of an aspect or criteria alone ({error}); give it an entry in "
+                "SPECIAL of tests/support/judges.py, so that the contract is tested"
+            ) from error
+
+    return made
 
 
 #: Every judge of this package; other packages test theirs with the same suite.

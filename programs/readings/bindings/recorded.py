@@ -26,11 +26,12 @@ class RecordedScores:
 
     FILE has a row as JSON in every line, and COLUMN is written as in `--signal`, by default `verdict.score`, as
     `judgesmith score` writes it. A row is found by its texts. Only methods that ask for one number can be studied with
-    it: `direct`, and `readings` with a reader. Raises OptionError for a file that cannot be read, or a row without the
-    column.
+    it: `direct`, and `readings` with a reader. A second prompt for the same row is refused: its answer would be the
+    first one's. Raises OptionError for a file that cannot be read, or a row without the column.
     """
 
     def __init__(self, name: str) -> None:
+        self._name = name
         file, _, column = name.removeprefix(RECORDED).partition("#")
         wanted = Column.of(column or "verdict.score")
         scores = dict[tuple[str, str], float]()
@@ -56,6 +57,13 @@ class RecordedScores:
         if item is None:
             raise ModelError(
                 "a recorded model answers nothing but rows under judgement"
+            )
+        prompts = row_context.prompts()
+        prompts.add(json.dumps(request.messages))
+        if len(prompts) > 1:
+            raise ModelError(
+                f"{self._name} has one number for a row, and this judge asks for several, in different prompts; take a "
+                "method that asks for one, such as --method direct"
             )
         score = self._scores.get(_key(item), math.nan)
         if math.isnan(score):

@@ -261,7 +261,12 @@ class JudgeContract:
             name: messages[-1]["content"]
             for name, messages in judge.previews(Item("Fine.", "A source.")).items()
         }
-        for name, messages in judge.previews(Item(evil, evil)).items():
+        shown_of = judge.previews(Item(evil, evil))
+        assert shown_of.keys() == plain.keys(), (
+            f"{judge.method.kind}: prompts() names {', '.join(plain)} for one text and {', '.join(shown_of)} for "
+            "another; names of prompts may not depend on the text"
+        )
+        for name, messages in shown_of.items():
             for tag in ("<output>", "</output>", "<source>", "</source>"):
                 assert messages[-1]["content"].count(tag) == plain[name].count(tag), (
                     name
@@ -326,6 +331,12 @@ class JudgeContract:
             + judge.method.cost().calls_per_document * documents
         )
         assert sum(v.usage.calls for v in verdicts) >= sent
+        for verdict in verdicts:
+            answers = verdict.usage.calls + verdict.usage.cached
+            assert len(verdict.raw) >= answers, (
+                f"{judge.method.kind}: `raw` of a verdict has {len(verdict.raw)} texts of {answers} answers; join what "
+                "`spent` gives, or leave usage and raw to the judge around it"
+            )
 
     def test_calls_and_options_are_what_they_say(self, make: Make) -> None:
         judge = make()

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from misbehaving_server import MakeServer, Say
 
-from judgesmith.errors import CallError, ModelError
+from judgesmith.errors import CallError, ModelError, OutageError
 from judgesmith.programs.answers.reply import Reply, ending
 from judgesmith.programs.models import engine, reaching, refusals
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
@@ -75,6 +75,30 @@ def test_an_error_in_a_stream_is_one(serve: MakeServer) -> None:
     body = piece("Score:") + 'data: {"error": {"message": "upstream", "code": 502}}\n\n'
     with pytest.raises(CallError, match="upstream"):
         ask(model(serve(Say(body=body.encode())).base, attempts=1))
+
+
+@pytest.mark.parametrize(
+    ("body", "times"),
+    [
+        (completion([{"type": "text", "text": {"value": "Score: 80"}}]), 1),
+        (completion([["Score: 80"]]), 1),
+        ({"content": [{"type": "text", "text": "Score: 80"}]}, 2),  # another interface
+    ],
+)
+def test_a_form_that_is_not_known_is_no_outage(
+    body: Any, times: int, serve: MakeServer
+) -> None:
+    server = serve(Say(body=json.dumps(body).encode()))
+    lm = model(server.base, attempts=2)
+    with pytest.raises(
+        CallError, match=r"cannot be read|not a chat completion"
+    ) as said:
+        ask(lm)
+    assert said.value.lasting
+    assert len(server.bodies) == times
+    with pytest.raises(ModelError, match="The server is up") as refused:
+        engine.run(lm.capabilities())
+    assert not isinstance(refused.value, OutageError)
 
 
 @pytest.mark.parametrize(

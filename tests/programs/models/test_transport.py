@@ -269,7 +269,7 @@ def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(
     try:
         reply = read_reply(put(VALID, place, value))
     except Unanswered as error:
-        assert error.again
+        assert error.again or error.unread
         assert len(str(error)) < 500
         return
     orjson.dumps(reply.text)  # what the cache does with it
@@ -506,7 +506,7 @@ def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
     [
         (None, False),
         (7, False),
-        ({"text": True}, True),
+        ({"text": True}, False),  # it would come again
         (RuntimeError("first line\nsecond"), False),
     ],
 )

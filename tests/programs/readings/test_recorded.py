@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import judgesmith as js
-from judgesmith.errors import OptionError
+from judgesmith.errors import ModelError, OptionError
 from judgesmith.lines import json_lines
+from judgesmith.signatures.values import Item, Verdict
 
 SIGNS = ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"]
 
@@ -26,6 +28,23 @@ def test_scores_of_texts_with_odd_ends_of_lines_are_found(
     judge = js.Judge(js.DirectScorer("overall"), lm=f"recorded:{file}#gpt4=1..5")
     verdicts = [judge.score(row["source"], row["output"]) for row in records]
     assert [verdict.score for verdict in verdicts] == [0.0, 100.0]
+
+
+class _Twice(js.DirectScorer):
+    """Judges the text, and its first word alone."""
+
+    async def judge(self, item: Item, lm: Any) -> Verdict:
+        first = Item(item.output.split()[0], item.source)
+        verdicts = [await super(_Twice, self).judge(one, lm) for one in (item, first)]
+        return min(verdicts, key=lambda verdict: verdict.percent)
+
+
+def test_a_method_of_several_prompts_is_refused(tmp_path: Path) -> None:
+    record = {"source": "Ask.", "output": "One two.", "gpt4": 3}
+    (file := tmp_path / "rows.jsonl").write_text(json.dumps(record))
+    judge = js.Judge(_Twice("overall"), lm=f"recorded:{file}#gpt4=1..5")
+    with pytest.raises(ModelError, match="one number for a row, and this judge asks"):
+        judge.score("Ask.", "One two.")
 
 
 def test_a_bad_line_is_named_by_its_number(tmp_path: Path) -> None:
