@@ -25,7 +25,7 @@ constraints: $(BIN)/judgesmith
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command 'make constraints' --extra local --extra dev --extra docs pyproject.toml -o tests/constraints.txt
 
-# A judge is compiled from labelled examples by a small model inside the process (about 0.5 GB to fetch, once).
+# What a stranger sees first: recorded rows, no model (`judgesmith demo --live` compiles with one, 98 MB to fetch once).
 demo: $(BIN)/judgesmith
 	$(BIN)/judgesmith demo
 

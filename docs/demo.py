@@ -1,18 +1,14 @@
-"""Run the demo, keep its output, and draw it: demo.json, demo.svg and report.png in pages/assets, a block in README.md.
+"""Put the demo's output into README.md. With --live, run the demo that compiles: demo.json, demo.svg in pages/assets.
 
-    python docs/demo.py [--draw]
-
---draw runs nothing, and writes figure and block again from demo.json. The picture of the report needs Chromium.
+python docs/demo.py [--live]
 """
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +21,10 @@ README = ROOT / "README.md"
 BLOCK = re.compile(r"(<!-- demo -->\n).*?(<!-- /demo -->)", re.DOTALL)
 JUDGES = {
     "heldout": "compiled",
-    "zero_shot": "the plain prompt",
-    "surface": "length, overlap, repetition",
+    "zero_shot": "model alone",
+    "surface": "length and overlap",
 }
 FIGURES = ("value", "low", "high")
-#: Width and height of the picture of the report, in pixels.
-PICTURE = (1100, 800)
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --hide-scrollbars --virtual-time-budget=5000"
-)
 
 
 def measured(judge: Path, scored: Path) -> dict[str, Any]:
@@ -60,70 +50,30 @@ def measured(judge: Path, scored: Path) -> dict[str, Any]:
     }
 
 
-def run(picture: Path | None = None) -> dict[str, Any]:
-    """Run `judgesmith demo` in an empty folder, and take a picture of its report where a file is named.
+def printed(*words: str, folder: str) -> str:
+    """Return what `judgesmith demo` prints in a folder."""
+    # Its answers are fresh: what earlier versions were answered is kept on disk for the same prompts.
+    env = os.environ | {"JUDGESMITH_CACHE": str(Path(folder, "calls.sqlite"))}
+    command = [str(Path(sys.executable).with_name("judgesmith")), "demo", *words]
+    done = subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True, env=env
+    )
+    return done.stdout
 
-    Its answers are fresh: what earlier versions were answered is kept on disk for the same prompts.
-    """
+
+def run_live() -> dict[str, Any]:
+    """Run the demo that compiles in an empty folder, and return what it measured."""
     with tempfile.TemporaryDirectory() as folder:
-        env = os.environ | {"JUDGESMITH_CACHE": str(Path(folder, "calls.sqlite"))}
-        command = [str(Path(sys.executable).with_name("judgesmith")), "demo"]
-        subprocess.run(
-            command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=env
-        )
-        data = measured(
+        printed("--live", folder=folder)
+        return measured(
             Path(folder, "demo-judge.json"), Path(folder, "demo-judge.scored.jsonl")
         )
-        if picture is not None:
-            photograph(Path(folder, "demo-judge.html"), picture)
-            data["pictured"] = data["verdicts"]
-        return data
 
 
-def photograph(page: Path, picture: Path) -> None:
-    """Take a picture of the top of a page.
-
-    Raises:
-        SystemExit: If there is no Chromium.
-    """
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        raise SystemExit("no Chromium for the picture of the report: install it")
-    with tempfile.TemporaryDirectory() as profile:
-        command = [
-            browser,
-            *FLAGS.split(),
-            f"--user-data-dir={profile}",
-            "--window-size={},{}".format(*PICTURE),
-            f"--screenshot={picture}",
-            page.as_uri(),
-        ]
-        subprocess.run(command, check=True, capture_output=True)
-
-
-def block(data: dict[str, Any]) -> str:
-    """Return agreement and verdicts as the README shows them."""
-    text = (files("judgesmith.datasets.demo") / "new_outputs.jsonl").read_text(
-        encoding="utf-8"
-    )
-    outputs = {row["id"]: row["output"] for row in map(json.loads, text.splitlines())}
-    lines = [
-        f"{data['rows']} sentences, each judged by a judge that did not learn from it:"
-    ]
-    for name, (value, low, high) in data["agreement"].items():
-        lines.append(f"  {name:<28} Q {value:.2f} [{low:.2f}, {high:.2f}]")
-    lines.append("Four new ones, on 1 to 5:")
-    for row in data["verdicts"]:
-        note = "  (flagged: it addresses the judge)" if row["suspicious"] else ""
-        lines.append(f"  {row['score']:.2f}  {outputs[row['id']][:52]}…{note}")
-    return "\n".join(lines)
-
-
-def with_block(page: str, data: dict[str, Any]) -> str:
+def with_block(page: str, output: str) -> str:
     """Return a page with the demo's output in its block."""
-    return BLOCK.sub(
-        lambda found: f"{found[1]}```text\n{block(data)}\n```\n{found[2]}", page
-    )
+    block = f"```text\n{output.strip()}\n```\n"
+    return BLOCK.sub(lambda found: found[1] + block + found[2], page)
 
 
 def draw(data: dict[str, Any], figure: Path) -> None:
@@ -136,16 +86,16 @@ def draw(data: dict[str, Any], figure: Path) -> None:
 
 
 def main() -> None:
-    """Run or read the demo, and write figure and block."""
-    kept = ASSETS / "demo.json"
-    if "--draw" not in sys.argv[1:]:
-        data = run(ASSETS / "report.png")
-        kept.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    data = json.loads(kept.read_text(encoding="utf-8"))
-    draw(data, ASSETS / "demo.svg")
-    README.write_text(
-        with_block(README.read_text(encoding="utf-8"), data), encoding="utf-8"
-    )
+    """Run the demo, and write the README's block; with --live, data and figure of the other one."""
+    if "--live" in sys.argv[1:]:
+        data = run_live()
+        text = json.dumps(data, indent=1) + "\n"
+        (ASSETS / "demo.json").write_text(text, encoding="utf-8")
+        draw(data, ASSETS / "demo.svg")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        page = with_block(README.read_text("utf-8"), printed(folder=folder))
+    README.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ MODEL = "openai/gpt-4o-mini"
 #: What a command names -> what stands for it, as the server speaks OpenAI's protocol.
 INSTEAD = {
     "ollama_chat/llama3.1:8b": MODEL,
-    "judgesmith demo": f"judgesmith demo --lm {MODEL}",
+    "judgesmith demo --live": f"judgesmith demo --live --lm {MODEL}",
 }
 #: An environment is made before the page is run, and checkouts have their own tests.
 NOT_RUN = re.compile(r"python3 -m venv|pip install|make ")

@@ -24,6 +24,8 @@ _RATED = ("aspect", "criterion", "dimension", "attribute")
 _KEY = "key"
 #: Of a finding at a place in the output, which is no rating of it.
 _OF_FINDINGS = frozenset({"start", "end", "span", "location", "severity"})
+#: Of a verdict that `judgesmith score` wrote, which is no person's rating.
+_OF_VERDICTS = frozenset({"percent", "failure"})
 #: Columns whose objects name aspects.
 _BY_ASPECT = frozenset[str]().union(*named_roles("ratings")["scores"])
 
@@ -63,6 +65,8 @@ def _answers(column: str, cell: Any) -> list[Answer]:
 def _answer(column: str, rated: Any) -> Answer | None:
     """Return the rating in an object that says what it rates; None for anything else."""
     if not isinstance(rated, Mapping) or _OF_FINDINGS & rated.keys():
+        return None
+    if rated.keys() >= _OF_VERDICTS:
         return None
     sources = list(sources_in(rated))
     by_name = bool(sources) or folded_name(column) in _BY_ASPECT

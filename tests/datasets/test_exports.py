@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write
 
 from judgesmith.datasets.exports import OF_PARTS, OF_SPANS
 from judgesmith.datasets.exports.reading import AGAIN, recognised
@@ -733,3 +734,15 @@ def test_a_rating_that_was_rejected_is_no_label(column: str) -> None:
     decided = [{k: row[k] for k in ("source", "output", column)} for row in rows]
     labels = read_labels(decided, columns={"score": column})
     assert labels.scores.tolist() == [float(own != 4) for own in OWN]
+
+
+def test_a_verdict_of_ours_is_no_persons_rating(tmp_path: Path) -> None:
+    """A judge of one aspect names it, as a tool's rating does: the label beside it is what people said."""
+    verdict = {"score": 0.6, "percent": 60.0, "failure": None, "aspect": "tone"}
+    rows = [
+        {"source": source, "output": output, "verdict": verdict, "label": "pass"}
+        for source, output in TEXTS
+    ]
+    rows[0]["label"] = "fail"
+    labels = read_labels(write(tmp_path / "scored.jsonl", rows))
+    assert scores(labels) == [0.0, *[1.0] * 9]

@@ -2,77 +2,180 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.markup import escape
 
 from judgesmith.cli.commands import Command, Json, flag
 
+#: The widest line of the demo: it is shown in the README as it is printed.
+WIDTH = 88
+#: The model of `--live`.
+SMALL = "local/smollm2-135m"
+#: The rows, after the judge that they name: `check` calls a judge by the file of its verdicts.
+ROWS = "qwen.jsonl"
+
 
 class Demo(Command, Json):
-    """Compile and try a judge on a small built-in example.
+    """See check, compare and report at work, without a model.
 
-    The demo learns from 48 labelled sentences with a small local model, scores new ones, and writes a report. It takes
-    one to three minutes on two cores.
+    It takes two seconds and needs no key. The rows are 72 replies of a made-up help desk, each rated pass or fail
+    by the makers of judgesmith, with the recorded verdicts of a small model. The demo writes them to a file, so
+    that its commands can be repeated.
+
+    --live learns a judge from 48 rated sentences with a small local model (98 MB, fetched once), scores new ones
+    and writes a report. It takes one to three minutes on two cores.
     """
 
     example: ClassVar[str] = "judgesmith demo"
 
-    output: Path = flag(
-        Path("demo-judge.json"), "File of the saved judge.", "-o", "--output"
+    output: Path | None = flag(
+        None,
+        "File of the rows. Default: qwen.jsonl. With --live, file of the judge. Default: demo-judge.json.",
+        "-o",
+        "--output",
     )
-    lm: str = flag(
-        "local/smollm2-135m",
-        "Language model to use: a LiteLLM name, local/NAME or gguf:PATH.",
+    live: bool = flag(False, "Compile a judge and score with it.")
+    lm: str | None = flag(
+        None,
+        "Language model of --live: a LiteLLM name, local/NAME or gguf:PATH. Default: local/smollm2-135m.",
     )
 
     def run(self) -> int:
-        """Compile the demonstration's judge, score new sentences and write the report."""
-        from importlib.resources import as_file, files
+        """Show the recorded rows, or compile a judge."""
+        if self.live or self.lm is not None:
+            judge = self.output or Path("demo-judge.json")
+            return live(judge, self.lm or SMALL, as_json=self.as_json)
+        from judgesmith.running.console import out, print_json
 
-        from judgesmith.compiling.command import compile_judge
-        from judgesmith.compiling.run import READ, CompileRun, Setup
-        from judgesmith.running.console import out
-
-        with as_file(files("judgesmith.datasets.demo")) as folder:
-            if not self.as_json:
-                out.print(
-                    "[bold]48 simplified sentences[/bold], written and rated 1-5 (is it fluent?) by the makers of "
-                    "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
-                )
-            setup = Setup.choose(None, None, self.lm)
-            chosen = setup.resolve()
-            run = CompileRun.of(
-                setup,
-                chosen,
-                labels=folder / "labels.jsonl",
-                lm=self.lm,
-                output=self.output,
-                scale=(1, 5),
-                library_aspect="simplification/fluency"
-                if setup.method == READ
-                else None,
-            )
-            code = compile_judge(run, as_json=self.as_json)
-            if self.as_json or code:
-                return code
-            scored = _score(folder / "new_outputs.jsonl", self.output, self.lm)
-        judge = escape(str(self.output))
-        if page := _page(scored, self.output.with_suffix(".html")):
-            out.print(
-                f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:"
-            )
-        out.print(f"  judgesmith show {judge}    what the judge learnt", soft_wrap=True)
-        out.print(
-            f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained",
-            soft_wrap=True,
-        )
-        out.print(
-            "  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
-            soft_wrap=True,
-        )
+        shown = recorded(self.output or Path(ROWS))
+        if self.as_json:
+            print_json(shown.to_dict())
+        else:
+            for line in shown.lines():
+                out.print(line, markup=False, highlight=False, soft_wrap=True)
         return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the three commands say of the recorded rows."""
+
+    rows: Path
+    page: Path
+    check: Any
+    """The first answer of `check`."""
+    compare: Any
+    """The comparison of `compare`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "rows": str(self.rows),
+            "page": str(self.page),
+            "check": self.check.to_dict(),
+            "compare": str(self.compare),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the demo's output."""
+        yield from _filled(
+            "72 replies of a help desk, half by its version v1 and half by v2. We wrote them and rated each pass or "
+            "fail. A model of 0.5B parameters (qwen) was asked whether each reply helps; its verdicts are recorded."
+        )
+        yield f"\n$ judgesmith check {self.rows}"
+        yield from _filled(str(self.check))
+        yield from _filled(self.check.facts[0])
+        yield f"\n$ judgesmith compare {self.rows}"
+        yield from _filled(str(self.compare))
+        yield from _filled(f"The judge alone: {self.compare.judge}.")
+        yield f"\n$ judgesmith report {self.rows}"
+        yield f"Wrote {self.page}: each reply with its verdict and our rating."
+        yield "\nThe same commands take your own rows. And then:"
+        yield "  judgesmith compile LABELS.csv --lm MODEL    a judge from your ratings"
+        yield "  judgesmith demo --live                      that on a small model (98 MB)"
+
+
+def _filled(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def recorded(rows: Path) -> Shown:
+    """Write the recorded rows and their report, and return what `check` and `compare` say of them."""
+    from importlib.resources import files
+
+    from judgesmith.comparing.reading import Request, read_versions
+    from judgesmith.comparing.run import Question, answer
+    from judgesmith.evaluating.options import EvaluateOptions
+    from judgesmith.evaluating.request import EvaluateRequest
+    from judgesmith.evaluating.run import first_answers
+    from judgesmith.pages import check_page, write_page
+    from judgesmith.reports.rows import read_scored
+    from judgesmith.reports.spans import render
+    from judgesmith.running.opening import write_output
+
+    text = (
+        files("judgesmith.datasets.demo").joinpath("replies.jsonl").read_text("utf-8")
+    )
+    page = rows.with_suffix(".html")
+    check_page(page, "-o", rows)
+    write_output(rows, text)
+    request = EvaluateRequest(sources=[str(rows)], options=EvaluateOptions())
+    first, *_ = first_answers(request)
+    versions = read_versions([str(rows)], [], Request())
+    found, _ = answer(versions, Question())
+    write_page(page, render(read_scored(rows)), "-o")
+    return Shown(rows, page, first, found)
+
+
+def live(judge: Path, lm: str, *, as_json: bool) -> int:
+    """Compile the demonstration's judge, score new sentences and write the report."""
+    from importlib.resources import as_file, files
+
+    from judgesmith.compiling.command import compile_judge
+    from judgesmith.compiling.run import READ, CompileRun, Setup
+    from judgesmith.running.console import out
+
+    with as_file(files("judgesmith.datasets.demo")) as folder:
+        if not as_json:
+            out.print(
+                "[bold]48 simplified sentences[/bold], written and rated 1-5 (is it fluent?) by the makers of "
+                "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
+            )
+        setup = Setup.choose(None, None, lm)
+        chosen = setup.resolve()
+        run = CompileRun.of(
+            setup,
+            chosen,
+            labels=folder / "labels.jsonl",
+            lm=lm,
+            output=judge,
+            scale=(1, 5),
+            library_aspect="simplification/fluency" if setup.method == READ else None,
+        )
+        code = compile_judge(run, as_json=as_json)
+        if as_json or code:
+            return code
+        scored = _score(folder / "new_outputs.jsonl", judge, lm)
+    name = escape(str(judge))
+    if page := _page(scored, judge.with_suffix(".html")):
+        out.print(
+            f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:"
+        )
+    out.print(f"  judgesmith show {name}    what the judge learnt", soft_wrap=True)
+    out.print(
+        f"  judgesmith score YOUR.jsonl --judge {name}    new outputs scored and explained",
+        soft_wrap=True,
+    )
+    out.print(
+        "  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
+        soft_wrap=True,
+    )
+    return 0
 
 
 def _score(rows: Path, judge_file: Path, lm: str) -> Path:
