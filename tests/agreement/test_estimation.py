@@ -1,6 +1,7 @@
 """Prediction-powered inference: arithmetic, clusters, ranks, and coverage where the truth is known."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -347,3 +348,64 @@ def test_labelled_rows_that_differ_in_anything_but_scores_are_noticed(
     assert any("place in the file" in note for note in first.notes)
     drawn = np.where(rng.permutation(200) < 30, judge, NAN)
     assert not any("random" in n for n in estimate(judge, drawn).notes)
+
+
+def of_systems(
+    seed: int, *, systems: int = 12, labelled: int = 8, ceiling: bool = False
+) -> tuple[Any, np.ndarray]:
+    """Systems whose means lie near a line of the judge's: an estimate, and the true means."""
+    rng = np.random.default_rng(seed)
+    judged = np.sort(rng.normal(size=systems))
+    truth = 2 + 0.5 * judged + 0.1 * rng.normal(size=systems)
+    hard = rng.normal(size=80)
+    human = truth[:, None] + hard + rng.normal(size=(systems, 80))
+    judge = 3 + judged[:, None] + hard + rng.normal(size=(systems, 80))
+    if ceiling:  # all but two systems are at the end of the scale
+        human[2:] = 5.0 - (rng.random((systems - 2, 80)) < 0.02)
+    human[:, labelled:] = NAN
+    found = estimate(
+        judge.ravel(),
+        human.ravel(),
+        systems=[f"s{k:02}" for k in range(systems) for _ in range(80)],
+        documents=np.tile(np.arange(80), systems),
+    )
+    return found, truth
+
+
+def test_means_on_a_line_need_half_the_labels_and_intervals_hold() -> None:
+    worlds = [of_systems(seed) for seed in range(40)]
+    drawn, alone, held, systems_held, proven = [], [], [], [], []
+    for found, truth in worlds:
+        assert found.on_line == 12
+        right = dict(zip([f"s{k:02}" for k in range(12)], truth, strict=True))
+        human = {s.system: s.human for s in found.systems}
+        for d in found.differences:
+            true = right[d.a] - right[d.b]
+            drawn.append((d.difference - true) ** 2)
+            alone.append((human[d.a] - human[d.b] - true) ** 2)
+            held.append(d.low <= true <= d.high)
+            proven.append(d.low * true < 0 and d.high * true < 0)
+        systems_held += [s.low <= right[s.system] <= s.high for s in found.systems]
+    assert np.mean(alone) / np.mean(drawn) > 2  # labels alone would need twice as many
+    assert 0.93 <= np.mean(held) <= 0.995
+    assert 0.9 <= np.mean(systems_held) <= 0.995
+    assert np.mean(proven) < 0.01
+
+
+def test_differences_are_those_of_the_means() -> None:
+    found, _ = of_systems(3)
+    mean = {s.system: s.mean for s in found.systems}
+    for d in found.differences:
+        assert d.difference == pytest.approx(mean[d.a] - mean[d.b], abs=1e-9)
+
+
+def test_ratings_at_the_ceiling_are_not_drawn_to_a_line() -> None:
+    found, _ = of_systems(1, ceiling=True)
+    assert found.on_line == 0
+    assert any("hardly vary" in note for note in found.notes)
+
+
+def test_four_systems_have_no_line() -> None:
+    found, _ = of_systems(1, systems=4)
+    assert found.on_line == 0
+    assert not any("line" in note for note in found.notes)

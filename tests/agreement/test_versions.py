@@ -12,6 +12,7 @@ from judgesmith.agreement.versions import (
     Line,
     Version,
     independent_variances,
+    line_through,
 )
 from judgesmith.errors import LabelsError
 
@@ -188,3 +189,29 @@ def test_few_differences_are_found_between_versions_without_one() -> None:
         belief, strict, _ = simulated(rng, apart=0.0)
         found += belief.wrong <= 0.05 and strict.wrong <= 0.05
     assert found / 600 <= 0.085  # both ways; .05 each at most, and .03 of error
+
+
+def test_a_line_is_refused_where_errors_are_unequal_or_a_version_lies_far_off() -> None:
+    versions = on_line()
+    equal = [0.01] * len(versions)
+    assert line_through(versions, equal)[0] is not None
+    line, reason = line_through(versions, [0.3, *equal[1:]])  # 30 times the median
+    assert line is None
+    assert "hardly vary" in reason
+    versions[3] = Version(3.0, 150.0, 0.0001)
+    line, reason = line_through(versions, equal)
+    assert line is None
+    assert "do not lie on one line" in reason
+    assert line_through(versions[:4], equal[:4]) == (None, "")
+
+
+def test_the_difference_of_two_means_is_the_means_difference() -> None:
+    versions = [Version(one.judge, one.human, 0.05) for one in on_line()]
+    line = Line(versions)
+    gap = line.difference(versions[1], versions[4])
+    both = [line.mean(versions[k]) for k in (4, 1)]
+    assert gap.mean == pytest.approx(both[0].mean - both[1].mean)
+    wider = gap.wider(2.0, 0.5)
+    assert wider.mean == pytest.approx(gap.mean)
+    assert wider.deviation == pytest.approx(2 * math.hypot(gap.deviation, 0.5**0.5))
+    assert wider.wrong > gap.wrong

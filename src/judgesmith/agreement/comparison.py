@@ -25,13 +25,15 @@ from judgesmith.agreement.estimation import Corrected, corrected_means, estimate
 from judgesmith.agreement.fields import json_values
 from judgesmith.agreement.paired import Paired, level_of_look, paired
 from judgesmith.agreement.versions import (
+    FEWEST_DOCUMENTS,
     FEWEST_EARLIER,
-    FEWEST_SHRUNK,
     OUTLIER,
     Belief,
     Line,
     Version,
     independent_variances,
+    line_through,
+    stretch,
 )
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.tables import counted
@@ -40,8 +42,6 @@ Verdict = Literal["better", "worse", "alike", "no worse", "undecided"]
 Basis = Literal["labels", "labels and other versions", "other versions", "nothing"]
 #: Documents to label where nobody has.
 ASKED = 20
-#: The fewest rated documents of an earlier version that counts.
-FEWEST_DOCUMENTS = 5
 #: A new version farther outside the rated ones, as a share of their range, is like none of them.
 FARTHEST = 0.5
 #: How often so many more labels as are named decide a difference of the size that is named.
@@ -431,24 +431,27 @@ def _by_labels(
         p=one.p,
         notes=tuple(notes),
     )
-    if {found.base, found.new} <= every.keys() and len(every) >= FEWEST_SHRUNK:
-        result = _drawn_to_line(result, table, every, error)
+    if {found.base, found.new} <= every.keys():
+        result = _drawn_to_line(result, table, corrected, every, error)
     return _labels_wanted(_decided(result), error)
 
 
 def _drawn_to_line(
-    found: Comparison, table: _Table, every: Mapping[str, Version], error: float
+    found: Comparison,
+    table: _Table,
+    corrected: Corrected,
+    every: Mapping[str, Version],
+    error: float,
 ) -> Comparison:
     """Return the comparison, its difference drawn to the line through all versions; as it was if they lie on none.
 
     error: standard error of the difference by labels of the two alone.
     """
-    line = _line(every.values())
+    labelled = corrected.clusters >= FEWEST_DOCUMENTS
+    alone = (corrected.errors[labelled] ** 2).sum(axis=1)
+    line, reason = line_through([*every.values()], alone)
     if line is None:
-        return found
-    if line.outlier() < OUTLIER:
-        note = "versions do not lie on one line of people's means by the judge's; each is taken by its own labels"
-        return replace(found, notes=(*found.notes, note))
+        return replace(found, notes=(*found.notes, *filter(None, [reason])))
     base = every[found.base]
     new = every[found.new]
     # Half of what the two tell of their own difference, half of what all do: few documents tell little.
@@ -458,6 +461,7 @@ def _drawn_to_line(
     belief = line.difference(base, new, _judge_error(table), changed=found.changed)
     if belief.deviation >= error:  # the judge's means tell too little of people's
         return found
+    belief = belief.wider(stretch(min(found.labelled)))
     low, high = belief.interval(1 - found.level)
     return replace(
         found,

@@ -11,6 +11,7 @@ scikit-learn with it, and knows no documents. Pass rates are estimated in strata
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +26,16 @@ from judgesmith.agreement.fields import json_values
 from judgesmith.agreement.rates import Rate, rate, strata, together
 from judgesmith.agreement.resampling import FEWEST_SYSTEMS
 from judgesmith.agreement.significance import holm
+from judgesmith.agreement.versions import (
+    FEWEST_DOCUMENTS,
+    FEWEST_SHRUNK,
+    Belief,
+    Line,
+    Version,
+    independent_variances,
+    line_through,
+    stretch,
+)
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.tables import p_in_words
 
@@ -80,7 +91,8 @@ class Estimates:
 
     weight: weight of the judge (lambda of PPI++; 0: ignored; NaN for pass rates, which have strata). documents: of all
     rows. labelled_documents: those with a human score. at_large: the mean of systems like these, with an interval over
-    systems (each counts once), while all other intervals cover these systems; NaN for fewer than 3.
+    systems (each counts once), while all other intervals cover these systems; NaN for fewer than 3. on_line: systems
+    whose means are drawn to the line of people's means by the judge's; 0 if none are.
     """
 
     systems: tuple[SystemEstimate, ...]
@@ -91,6 +103,7 @@ class Estimates:
     labelled_documents: int
     notes: tuple[str, ...] = ()
     at_large: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+    on_line: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types; the systems by their names."""
@@ -104,8 +117,8 @@ class Estimates:
 class _Sums:
     """Sums of one system.
 
-    spread: range of its human scores. human, judge: means over its labelled rows. naive: of the judge over all. a, b:
-    each document's share in the error of the human mean, and of the judge's correction.
+    spread: range of its human scores. human, judge: means over its labelled rows. naive: of the judge over all. a, b, c:
+    each document's share in the error of the human mean, of the judge's correction, and of the judge's mean over all.
     """
 
     rows: int
@@ -117,6 +130,7 @@ class _Sums:
     naive: float
     a: Vector
     b: Vector
+    c: Vector
 
     @property
     def reason(self) -> str | None:
@@ -150,7 +164,9 @@ def estimate(
     """Estimate means, differences and ranks of systems from all judge scores and a few human ones.
 
     The method is PPI++ with power tuning. Intervals cover other documents drawn like these, by Student's t over
-    labelled documents. Labels of pass and fail have Jeffreys' posterior in each stratum of verdicts (`rates`).
+    labelled documents. Labels of pass and fail have Jeffreys' posterior in each stratum of verdicts (`rates`). The
+    means of five systems or more are drawn to the line of people's means by the judge's (`versions`), if they lie on
+    one: a label is then worth about two.
 
     Args:
         judge: one score per row, on any scale; NaN where it failed (the system's mean takes its place).
@@ -196,6 +212,7 @@ def estimate(
         own = sys == s
         sums.append(_sums(f[own], y[own], w[own], doc[own], count))
     weight, lost = _common_weight(sums)
+    common = weight
     labelled = len(np.unique(doc[~np.isnan(y)]))
     if labelled < FEW_DOCUMENTS:
         notes.append(
@@ -223,14 +240,117 @@ def estimate(
             for name, s in zip(names, sums, strict=True)
         ]
         differences = _differences(names, sums, weight, confidence)
+    drawn, told = _drawn(names, sums, common)
+    notes += filter(None, [told])
+    on_line = 0
+    if drawn is not None:
+        on_line = len(drawn.versions)
+        result = [drawn.estimate(one, confidence) for one in result]
+        differences = drawn.differences(differences, confidence)
     ranked = _ranked(result, differences, 1 - confidence)
     labelled_means = [s.mean for s in result if s.n_human]
     at_large = _at_large(labelled_means, confidence)
     return Estimates(
-        ranked, differences, weight, confidence, count, labelled, tuple(notes), at_large
+        ranked,
+        differences,
+        weight,
+        confidence,
+        count,
+        labelled,
+        tuple(notes),
+        at_large,
+        on_line,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Systems' means drawn to a line.
+
+    versions: by name. together: the variance that all means share, as some documents are hard for all systems. alone:
+    by name, the variance of the human mean by the labels alone. judge: by name, each document's share in the error of
+    the judge's mean. wider: what makes intervals wider than normal ones.
+    """
+
+    line: Line
+    versions: Mapping[str, Version]
+    together: float
+    alone: Mapping[str, float]
+    judge: Mapping[str, Vector]
+    wider: float
+
+    def estimate(self, one: SystemEstimate, confidence: float) -> SystemEstimate:
+        """Return a system's estimate by the line; as it was without labels that place it there."""
+        version = self.versions.get(one.system)
+        if version is None:
+            return one
+        judge_error = float(np.linalg.norm(self.judge[one.system]))
+        belief = self.line.mean(version, judge_error).wider(1.0, self.together)
+        low, high = belief.wider(self.wider).interval(confidence)
+        gain = self.alone[one.system] / belief.deviation**2
+        return replace(
+            one,
+            mean=belief.mean,
+            low=low,
+            high=high,
+            effective=one.n_human * gain,
+            effective_low=math.nan,
+            effective_high=math.nan,
+            reason=None,
+        )
+
+    def differences(
+        self, known: Sequence[SystemDifference], confidence: float
+    ) -> tuple[SystemDifference, ...]:
+        """Return all differences: of systems on the line by it, of others as they are known."""
+        kept = [d for d in known if not {d.a, d.b} <= self.versions.keys()]
+        pairs = list(itertools.combinations(self.versions, 2))
+        beliefs = [self._between(*pair).wider(self.wider) for pair in pairs]
+        raw = [min(1.0, 2 * belief.wrong) for belief in beliefs]
+        adjusted = holm([*raw, *(d.p for d in kept)]).tolist()
+        found = []
+        for (a, b), belief, p in zip(pairs, beliefs, adjusted, strict=False):
+            low, high = belief.interval(confidence)
+            found.append(SystemDifference(a, b, belief.mean, low, high, p))
+        rest = zip(kept, adjusted[len(pairs) :], strict=True)
+        return *found, *(replace(d, p=p) for d, p in rest)
+
+    def _between(self, a: str, b: str) -> Belief:
+        error = float(np.linalg.norm(self.judge[a] - self.judge[b]))
+        return self.line.difference(self.versions[b], self.versions[a], error)
+
+
+def _drawn(
+    names: Sequence[str], sums: Sequence[_Sums], weight: float
+) -> tuple[_Drawn | None, str]:
+    """Return the means of systems drawn to a line, or why not."""
+    able = [
+        (name, s)
+        for name, s in zip(names, sums, strict=True)
+        if s.clusters >= FEWEST_DOCUMENTS and not math.isnan(s.naive)
+    ]
+    if len(able) < FEWEST_SHRUNK:
+        return None, ""
+    errors = np.stack([s.a - weight * s.b for _, s in able])
+    own = (errors**2).sum(axis=1)
+    variances = independent_variances(errors)
+    versions = {
+        name: Version(s.naive, s.mean(weight), float(variance))
+        for (name, s), variance in zip(able, variances, strict=True)
+    }
+    line, reason = line_through([*versions.values()], own)
+    if line is None:
+        return None, reason
+    mean = errors.mean(axis=0)
+    together = max(0.0, float(mean @ mean - variances.mean() / len(able)))
+    return _Drawn(
+        line,
+        versions,
+        together,
+        {name: float(s.a @ s.a) for name, s in able},
+        {name: s.c for name, s in able},
+        stretch(min(s.clusters for _, s in able)),
+    ), ""
 @dataclass(frozen=True, slots=True)
 class Corrected:
     """Human means of systems, corrected by the judge as in `estimate`.
@@ -469,8 +589,10 @@ def _sums(f: Vector, y: Vector, w: Vector, doc: Codes, documents: int) -> _Sums:
     rows = int(scored.sum())
     a = np.zeros(documents)
     b = np.zeros(documents)
+    every = len(np.unique(doc))
+    c = _unbiased(every) * np.bincount(doc, f - f.mean(), documents) / len(f)
     if not n:
-        return _Sums(rows, 0, 0, 0.0, math.nan, math.nan, naive, a, b)
+        return _Sums(rows, 0, 0, 0.0, math.nan, math.nan, naive, a, b, c)
     share = w[labelled] / w[labelled].sum()
     human = float(share @ y[labelled])
     judge = float(share @ f[labelled])
@@ -478,16 +600,18 @@ def _sums(f: Vector, y: Vector, w: Vector, doc: Codes, documents: int) -> _Sums:
     own = share * (f[labelled] - judge)
     where = doc[labelled]
     clusters = len(np.unique(where))
-    every = len(np.unique(doc))
-    small, large = (math.sqrt(k / (k - 1)) if k > 1 else 1.0 for k in (clusters, every))
+    small = _unbiased(clusters)
     a += small * np.bincount(where, centred, documents)
-    b += small * np.bincount(where, own, documents) - large * np.bincount(
-        doc, f - f.mean(), documents
-    ) / len(f)
+    b += small * np.bincount(where, own, documents) - c
     if n == len(f) and np.ptp(share) == 0:
         b[:] = 0.0
     means = human, judge, float(f.mean())
-    return _Sums(rows, n, clusters, float(np.ptp(y[labelled])), *means, a, b)
+    return _Sums(rows, n, clusters, float(np.ptp(y[labelled])), *means, a, b, c)
+
+
+def _unbiased(count: int) -> float:
+    """Return what shares of so many documents are multiplied by, so that their squares sum to a variance."""
+    return math.sqrt(count / (count - 1)) if count > 1 else 1.0
 
 
 def _half(errors: Vector, df: int, confidence: float) -> float:

@@ -27,10 +27,18 @@ from judgesmith.errors import LabelsError
 Matrix = npt.NDArray[np.float64]
 #: With fewer rated versions no line is drawn for a verdict without labels.
 FEWEST_EARLIER = 8
+#: The fewest rated documents of a version that counts.
+FEWEST_DOCUMENTS = 5
 #: With fewer rated versions no line is drawn to shrink labelled means.
 FEWEST_SHRUNK = 5
-#: A version whose departure is rarer than this, all tested together, is an outlier: then the line says nothing.
+#: A version whose departure is rarer than this, all tested together, is an outlier: then the line says nothing of
+#: versions without labels.
 OUTLIER = 0.01
+#: The same where every version has labels, which correct it.
+FAR_OUT = 0.001
+#: A version's mean whose variance is so many times that of the median one. Then most ratings are the same, at the end
+#: of the scale, and errors of means are not normal.
+UNEQUAL = 25.0
 #: Values of the departures' spread that are averaged over.
 _GRID = 60
 #: The largest of them, in spreads of the residuals.
@@ -85,8 +93,15 @@ class Belief:
     @property
     def wrong(self) -> float:
         """The probability that the difference has the other sign than its mean, in [0, 1]."""
-        under = self.below(0.0)
-        return under if self.mean > 0 else 1.0 - under
+        z = self.means / self.deviations
+        sign = -1.0 if self.mean > 0 else 1.0
+        return float(self.weights @ scipy.special.ndtr(sign * z))
+
+    def wider(self, stretch: float, variance: float = 0.0) -> Belief:
+        """Return it with a further variance, and all of it so many times as wide around its mean."""
+        means = self.mean + stretch * (self.means - self.mean)
+        deviations = stretch * np.sqrt(self.deviations**2 + variance)
+        return Belief(means, deviations, self.weights)
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Return the interval that leaves equal probabilities on both sides."""
@@ -122,6 +137,45 @@ def independent_variances(errors: npt.ArrayLike) -> Vector:
     mean = sums.sum() / (2 * count * (count - 1))
     single = (sums - sums.sum() / (2 * (count - 1))) / (count - 2)
     return np.asarray((mean + np.maximum(single, 0.0)) / 2)
+
+
+def line_through(
+    versions: Sequence[Version], variances: npt.ArrayLike
+) -> tuple[Line | None, str]:
+    """Return the line that labelled means can be drawn to, or why there is none ("" where nobody expects one).
+
+    Args:
+        versions: those that people rated.
+        variances: of each mean by its own labels alone.
+    """
+    if len(versions) < FEWEST_SHRUNK or len({one.judge for one in versions}) < 2:
+        return None, ""
+    own = np.asarray(variances, dtype=np.float64)
+    if own.max() > UNEQUAL * np.median(own):
+        return (
+            None,
+            "most versions' ratings hardly vary, so that their means' errors are not known well; each is taken by its "
+            "own labels",
+        )
+    line = Line(versions)
+    if line.outlier() < FAR_OUT:
+        return (
+            None,
+            "versions do not lie on one line of people's means by the judge's; each is taken by its own labels",
+        )
+    return line, ""
+
+
+def stretch(labelled: int) -> float:
+    """Return how much wider an interval is than a normal one, as versions' variances are known of so many documents.
+
+    Half of each variance is the mean of all versions', so that it has about twice the degrees of freedom of one.
+
+    >>> round(stretch(5), 3), round(stretch(20), 3)
+    (1.177, 1.033)
+    """
+    df = 2 * (labelled - 1)
+    return float(scipy.special.stdtrit(df, 0.975) / scipy.special.ndtri(0.975))
 
 
 class Line:
@@ -203,31 +257,53 @@ class Line:
             however_alike: take nothing for granted of how far the two differ. By default they are taken to differ as
                 those of the line do, which two commits may not.
         """
+        pair = (a, b)
+        # Covariance of the two departures.
+        shared = np.array([[1.0, 1 - changed], [1 - changed, 1.0]])
+        contrast = np.array([-1.0, 1.0])
+        return self._belief(pair, contrast, shared, judge_error, however_alike)
+
+    def mean(self, version: Version, judge_error: float = 0.0) -> Belief:
+        """Return what is known of people's mean of a version that they rated.
+
+        Args:
+            version: it; the line must have been fitted to it, too.
+            judge_error: standard error of the judge's mean, over documents.
+        """
+        one = np.ones((1, 1))
+        return self._belief((version,), one[0], one, math.sqrt(2) * judge_error, False)
+
+    def _belief(
+        self,
+        of: tuple[Version, ...],
+        contrast: Vector,
+        shared: Matrix,
+        judge_error: float,
+        however_alike: bool,
+    ) -> Belief:
+        """Return what is known of a contrast of versions' means."""
         square = self.spreads**2
         stretch = np.ones(len(square))
         if however_alike:
             explained = self.slopes**2 * self._reach / self._total
             stretch = (explained + square) / np.maximum(explained, 1e-12)
             square = square * stretch
-        pair = (a, b)
-        # Covariance of the two departures, and how far the difference follows what people rated of either.
-        shared = np.array([[1.0, 1 - changed], [1 - changed, 1.0]])
+        # How far the contrast follows what people rated of each.
         prior = square[:, None, None] * shared
-        contrast = np.array([-1.0, 1.0])
         spread = np.einsum("i,tij,j->t", contrast, prior, contrast)
         base = np.zeros(len(square))
         follows = np.tile(contrast, (len(square), 1))
-        rated = [k for k, one in enumerate(pair) if one.rated]
+        rated = [k for k, one in enumerate(of) if one.rated]
         if rated:
             seen = prior[:, rated][:, :, rated]
-            seen = seen + np.diag([pair[k].variance + 1e-12 for k in rated])
+            seen = seen + np.diag([of[k].variance + 1e-12 for k in rated])
             toward = np.einsum("i,tij->tj", contrast, prior[:, :, rated])
             gain = np.linalg.solve(seen, toward[:, :, None])[:, :, 0]
             spread = spread - (gain * toward).sum(axis=1)
-            base = gain @ np.array([pair[k].human for k in rated])
+            base = gain @ np.array([of[k].human for k in rated])
             follows[:, rated] -= gain
         away = stretch[:, None] * (
-            np.array([one.judge for one in pair]) - self._middle[:, None]
+            np.array([one.judge for one in of]) - self._middle[:, None]
         )
         of_level = follows.sum(axis=1)
         of_slope = (follows * away).sum(axis=1)

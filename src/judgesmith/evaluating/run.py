@@ -39,6 +39,7 @@ from judgesmith.evaluating.slices import Slice, slices
 from judgesmith.evaluating.slices import tables as slice_tables
 from judgesmith.evaluating.sources import Judged
 from judgesmith.evaluating.spans import evaluate_spans
+from judgesmith.evaluating.systems import Systems, systems_told
 from judgesmith.evaluating.tables import Said, agreement_markdown, show, show_plan
 from judgesmith.programs.models.connection import Connection
 from judgesmith.running.console import err, out, print_json, wide
@@ -118,6 +119,7 @@ def run(request: EvaluateRequest) -> int:
         rates,
         plan(result, decided, gates, options.bar) if request.plan else None,
         retest.found,
+        list(systems_told(data, options.levels)),
     )
     begun = None if gated.reasons else retest.begin(data, decided, gates)
     files = _write(request, options, results, begun)
@@ -214,6 +216,7 @@ class _Results:
     rates: Sequence[PassRate] = ()
     plan: Plan | None = None
     again: Sequence[Again] = ()
+    systems: Sequence[Systems] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -234,6 +237,7 @@ class _Results:
             "answers": [answer.to_dict() for answer in self.answers],
             "read": self.reading.to_dict(),
             "pass_rates": [rate.to_dict() for rate in self.rates],
+            "systems": [systems.to_dict() for systems in self.systems],
         }
         if self.plan is not None:
             about["plan"] = self.plan.to_dict()
@@ -320,7 +324,7 @@ def _print(results: _Results, files: _Files, options: EvaluateOptions) -> None:
             len(results.data.rows),
             results.notes,
             results.decided,
-            Said(results.answers, results.reading, results.rates),
+            Said(results.answers, results.reading, results.rates, results.systems),
         )
         results.beside.show()
     for path in files.written:

@@ -24,6 +24,7 @@ from judgesmith.evaluating.pivot import (
 )
 from judgesmith.evaluating.plan import Plan
 from judgesmith.evaluating.reading import Reading
+from judgesmith.evaluating.systems import Systems
 from judgesmith.running.console import wide
 from judgesmith.tables import Cell, Column, Table, clean, md, one_line
 
@@ -222,11 +223,12 @@ def _intervals(result: MetaEvaluation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What stands before the tables: what is found, the pass rates of all rows, and how the file was read."""
+    """What stands before the tables: what is found, pass rates of all rows, systems, and how the file was read."""
 
     answers: Sequence[Answer]
     reading: Reading
     rates: Sequence[PassRate] = ()
+    systems: Sequence[Systems] = ()
 
     def show(self, out: Console) -> None:
         """Print it: sentences in bold, what was read dim."""
@@ -237,6 +239,8 @@ class Said:
         for rate in self.rates:
             if rate.labels < rate.rows:
                 out.print(one_line(str(rate)), markup=False)
+        for systems in self.systems:
+            out.print(one_line(str(systems)), markup=False)
         for line in self.reading.lines():
             out.print(one_line(line), markup=False, style="dim")
 

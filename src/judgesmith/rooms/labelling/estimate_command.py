@@ -25,7 +25,9 @@ class Estimate(Command, Rows, Worded, Json):
 
     The judge scores all rows; raters label a random sample of them, preferably whole documents. Prediction-powered
     inference (PPI++) corrects the human mean by the judge's scores of the other rows. The interval is valid for any
-    judge, and narrower for a judge that agrees better. The judge's uncorrected mean is shown for comparison.
+    judge, and narrower for a judge that agrees better. With five systems or more, the means are drawn to the line of
+    people's means by the judge's (Fay-Herriot), unless they do not lie on one. The judge's uncorrected mean is shown
+    for comparison.
     """
 
     example: ClassVar[str] = "judgesmith estimate scored.jsonl --human labels.csv"
@@ -156,6 +158,11 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
     if not math.isnan(mean):
         out.print(f"Systems like these at large: {mean:.3f} [{low:.3f}, {high:.3f}].")
     sure = [d for d in estimates.differences if d.p < 1 - estimates.confidence]
+    if estimates.on_line:
+        out.print(
+            f"Means of {estimates.on_line} systems are drawn to the line of people's means by the judge's; worth is in "
+            "labels of one system."
+        )
     if estimates.differences:
         out.print(_decided(len(sure), estimates.differences))
     for d in sorted(sure, key=lambda d: d.p)[:10]:
@@ -228,6 +235,8 @@ def _cells(system: SystemEstimate) -> tuple[Any, ...]:
     if not math.isnan(system.effective_low):
         ends = f"{system.effective_low:.0f}–{system.effective_high:.0f}"
         worth = f"{ends} labels"
+    elif math.isfinite(system.effective):
+        worth = f"about {system.effective:.0f} labels"
     return (
         system.system,
         Cell(system.mean, system.low, system.high),
