@@ -5,7 +5,8 @@
 Documents are drawn anew, with replacement, from those that all systems of a set answered, so that the truth is known:
 people's means over all of these. People rate the first 5, 10 or 20 of the drawn documents, the judge scores all. Worth
 is the mean squared error of differences by labels alone over that of an estimate: how many labels alone one label is
-worth. All recorded judges of sets with five systems or more take part; *pass/fail* cuts the same ratings at their median.
+worth. All recorded judges of sets with five systems or more take part; *pass/fail* cuts the same ratings at their
+median.
 
 WORK.jsonl holds one line for each judge and number of labels; a run that was stopped goes on from there.
 """
@@ -90,9 +91,7 @@ def replay(task: Task, kind: str, labels: int, draws: int) -> dict[str, Any] | N
             continue
         on_line += 1
         by_pair = {(d.a, d.b): d for d in estimates.differences}
-        ordered = [
-            by_pair[names[a], names[b]] for a, b in zip(one, other, strict=True)
-        ]
+        ordered = [by_pair[names[a], names[b]] for a, b in zip(one, other, strict=True)]
         gap = np.array([d.difference for d in ordered])
         ends = np.array([(d.low, d.high) for d in ordered])
         found[WAYS[2]].append(_figures(gap, ends, truth))

@@ -117,8 +117,9 @@ class Estimates:
 class _Sums:
     """Sums of one system.
 
-    spread: range of its human scores. human, judge: means over its labelled rows. naive: of the judge over all. a, b, c:
-    each document's share in the error of the human mean, of the judge's correction, and of the judge's mean over all.
+    spread: range of its human scores. human, judge: means over its labelled rows. naive: of the judge over all. a, b,
+    c: each document's share in the error of the human mean, of the judge's correction, and of the judge's mean over
+    all.
     """
 
     rows: int
@@ -351,6 +352,8 @@ def _drawn(
         {name: s.c for name, s in able},
         stretch(min(s.clusters for _, s in able)),
     ), ""
+
+
 @dataclass(frozen=True, slots=True)
 class Corrected:
     """Human means of systems, corrected by the judge as in `estimate`.
