@@ -201,8 +201,30 @@ class Columns:
             raters=read.raters,
             suggested=chosen_by == "suggest",
             comments=self._comments(record, read.scores),
+            chance=self._chance(record, line),
         )
         return row, read.problems
+
+    def _chance(self, record: Mapping[str, Any], line: int) -> float:
+        """Return the probability with which a record was drawn to be labelled; NaN where it says nothing of it.
+
+        Raises:
+            LabelsError: If it is no probability.
+        """
+        column = self.texts.get("label_chance", "")
+        cell = as_text(record.get(column))
+        if not cell:
+            return math.nan
+        try:
+            chance = float(cell)
+        except ValueError:
+            chance = math.nan
+        if not 0 < chance <= 1:
+            raise LabelsError(
+                f"{self.origin}, row {line}, column {column!r}: {cell!r} is no probability in (0, 1]; correct it, or "
+                "remove the column"
+            )
+        return chance
 
     def _read_scores(self, record: Mapping[str, Any]) -> _Scores:
         """Return the ratings of a record, and what is wrong with the others."""

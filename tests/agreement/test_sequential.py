@@ -1,6 +1,7 @@
 """Tests that may be looked at after every label: errors by exact recursion, labels beside a fixed number's."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,17 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgesmith.agreement.sequential import ShareTest, labels_for, power
+from judgesmith.agreement.sequential import (
+    CoefficientTest,
+    Share,
+    ShareTest,
+    Strata,
+    StrataTest,
+    labels_for,
+    looks_of,
+    planned,
+    power,
+)
 from judgesmith.errors import OptionError
 
 
@@ -116,3 +127,164 @@ def test_bars_that_no_test_has_are_refused(bar: float, hoped: float) -> None:
 def test_weights_outside_their_range_are_refused() -> None:
     with pytest.raises(OptionError, match="weights"):
         ShareTest(0.8, 0.9).look([1, 0], [1, 5])
+
+
+# Strata of verdicts -------------------------------------------------------------------------------------------------
+
+
+def judged(
+    rng: np.random.Generator, rows: int, tnr: float, tpr: float
+) -> tuple[Any, Any]:
+    """Return whether the judge and people pass each row; people fail a quarter, and the judge's rates are exact."""
+    people = np.arange(rows) >= rows // 4
+    right = np.zeros(rows, dtype=bool)
+    for side, rate in ((False, tnr), (True, tpr)):
+        own = rng.permutation(np.flatnonzero(people == side))
+        right[own[: round(rate * len(own))]] = True
+    return people == right, people
+
+
+MOST = 600
+
+
+def in_order(rng: np.random.Generator, judge: Any, strata: Strata, labels: int) -> Any:
+    """Return rows drawn without replacement, from the strata as often as they say."""
+    left = [rng.permutation(np.flatnonzero(judge == side)).tolist() for side in (0, 1)]
+    rows = []
+    for stratum in rng.choice(2, p=strata.drawn, size=labels):
+        own = left[stratum] or left[1 - stratum]
+        if own:
+            rows.append(own.pop())
+    return rows
+
+
+def passes(
+    rng: np.random.Generator, share: Share, bar: float, rates: tuple[float, float]
+) -> tuple[float, float, float]:
+    """Return how often a judge passes, and the labels in strata and without."""
+    passed = []
+    labels = []
+    alone = []
+    for _ in range(120):
+        judge, people = judged(rng, 2000, *rates)
+        rows = (float((~judge).sum()), float(judge.sum()))
+        strata = planned(share, rows, bar, bar + 0.1)
+        drawn = in_order(rng, judge, strata, MOST)
+        look = StrataTest(share, bar, bar + 0.1, strata).look(
+            judge[drawn], people[drawn]
+        )
+        passed.append(look.decision == "passed")
+        labels.append(look.sufficed or MOST)
+        some = rng.permutation(2000)[:MOST]
+        counted = np.flatnonzero(people[some] == (share == "tpr"))
+        right = (judge == people)[some][counted]
+        plain = ShareTest(bar, bar + 0.1).look(right)
+        alone.append(
+            MOST if plain.sufficed is None else counted[plain.sufficed - 1] + 1
+        )
+    return (
+        float(np.mean(passed)),
+        float(np.mean(labels)),
+        float(np.mean(alone)),
+    )
+
+
+@pytest.mark.parametrize(("share", "least"), [("tnr", 0.95), ("tpr", 0.5)])
+def test_strata_keep_the_error_and_save_labels(share: Share, least: float) -> None:
+    rng = np.random.default_rng(0)
+    at_bar, _, _ = passes(rng, share, 0.8, (0.8, 0.8))
+    assert at_bar <= 0.05 + 0.04  # 120 runs: two standard errors are .04
+    good, labels, alone = passes(rng, share, 0.8, (0.9, 0.9))
+    assert good >= 0.85
+    assert labels < least * alone
+
+
+def test_labels_go_where_a_bar_is_decided() -> None:
+    rows = (30.0, 70.0)
+    shares = {share: planned(share, rows, 0.8, 0.9).drawn[0] for share in SHARES}
+    # what the judge passes holds the fails that it missed, what it fails the passes that it did not pass
+    assert shares["tnr"] < 0.3 < shares["tpr"] < shares["precision"]
+
+
+SHARES: tuple[Share, ...] = ("tnr", "tpr", "precision")
+
+
+def test_a_bet_is_as_arithmetic_says() -> None:
+    """Strata of equal size, drawn alike; people are expected to fail half of each."""
+    strata = Strata((1e9, 1e9), (0.5, 0.5), (0.5, 0.5))
+    test = StrataTest("precision", 0.5, 0.9, strata)
+    # The judge's fails: right (+.5) or wrong (-.5), nothing is expected: X = 1 * (±.5 - 0) + 0; its passes: 0.
+    # E X² = .5 * .25 = .125, step = .4 * .5 = .2, stake = .2 / (.125 + .04) = 1.21 < .9 / .5
+    up = 1 + 0.2 / 0.165 * 0.5
+    look = test.look([False] * 3, [False] * 3)
+    assert look.share == 1
+    assert look.decision == "open"
+    assert look.more == math.ceil(-math.log(0.05) / (evidence(3) / 3) - 3)
+    assert up == pytest.approx(1.606, abs=0.001)
+
+
+def evidence(labels: int) -> float:
+    """Return the evidence of so many right answers, of strata as above."""
+    total = 0.0
+    for seen in range(labels):
+        fails = (seen + 2 * 0.5) / (seen + 2)
+        middle = fails * 0.5 - (1 - fails) * 0.5
+        every = 0.5 * middle
+        values = [0.5 - middle + every, -0.5 - middle + every]
+        apart = (
+            fails * (values[0] - every) ** 2 + (1 - fails) * (values[1] - every) ** 2
+        )
+        step = 0.4 * 0.5
+        stake = min(step / (0.5 * apart + step**2), 0.9 / -min(*values, every))
+        total += math.log1p(stake * values[0])
+    return total
+
+
+def test_a_stratum_of_which_every_row_is_labelled_is_known() -> None:
+    strata = Strata((4.0, 6.0), (0.5, 0.5), (0.7, 0.1))
+    judge = [False] * 4 + [True] * 6
+    people = [False, False, False, True] + [True] * 6
+    look = StrataTest("tpr", 0.5, 0.8, strata).look(judge, people)
+    assert look.share == pytest.approx(6 / 7)
+    assert math.isfinite(look.share)
+
+
+# Coefficients -------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_of_a_coefficient_is_walds() -> None:
+    test = CoefficientTest(0.4, 0.6)
+    left_out = np.tanh(np.arctanh(0.6) + np.array([0.01, -0.01] * 10))
+    # jackknife: 19 / 20 * 20 * .0001 = .0019; atanh .6 - atanh .4 = .2695; (20 - 3) / 20 / .0019 = 447
+    above, below = test.evidence(0.6, left_out)
+    step = math.atanh(0.6) - math.atanh(0.4)
+    near = 17 / 20 / 0.0019 * step**2 / 2
+    # That it is much better, (.6 + 1) / 2 = .8, has a fifth of the weight, and no evidence here
+    assert above == pytest.approx(near + math.log(0.8), rel=1e-3)
+    assert below < 0
+    look = test.look([(20, 0.6, left_out)], 25)
+    assert (look.decision, look.sufficed, look.labels) == ("passed", 20, 25)
+    assert test.look([], 12).decision == "open"
+    assert test.evidence(0.6, [0.6] * 20) == (0.0, 0.0)  # nothing varies
+    with pytest.raises(OptionError, match="needs -1 < bar < hoped < 1"):
+        CoefficientTest(0.4, 0.3)
+
+
+def test_a_correlation_at_the_bar_passes_rarely_however_often_one_looks() -> None:
+    rng = np.random.default_rng(0)
+    passed = 0
+    for _ in range(150):
+        x = rng.standard_normal(160)
+        y = 0.5 * x + math.sqrt(0.75) * rng.standard_normal(160)
+        looks = []
+        for n in looks_of(160)[::8]:
+            one = np.corrcoef(x[:n], y[:n])[0, 1]
+            sums = np.stack([np.ones(n), x[:n], y[:n], x[:n] ** 2, y[:n] ** 2])
+            products = x[:n] * y[:n]
+            count, of_x, of_y, of_xx, of_yy = sums.sum(axis=1)[:, None] - sums
+            of_xy = products.sum() - products
+            above = of_xy - of_x * of_y / count
+            below = (of_xx - of_x**2 / count) * (of_yy - of_y**2 / count)
+            looks.append((n, float(one), above / np.sqrt(below)))
+        passed += CoefficientTest(0.5, 0.7).look(looks, 160).decision == "passed"
+    assert passed <= 150 * 0.05 + 2 * math.sqrt(150 * 0.05 * 0.95)

@@ -569,13 +569,77 @@ def test_rows_without_a_verdict_are_counted_when_looked_at_one_by_one(
     assert cli("check", written(tmp_path, rows), *less).code == 0
 
 
-def test_only_gates_on_shares_may_be_looked_at_one_by_one(
+def test_gates_without_a_sequential_test_are_refused_with_the_reason(
     cli: Any, tmp_path: Path
 ) -> None:
     path = written(tmp_path, decided(11, 12, 2, 55))
     words = ("check", path, "--human", "label", "--judge", "gpt4", "--anytime")
     cli(*words).refused("--anytime needs --fail-under")
-    cli(*words, "--fail-under", "spearman>=0.4").refused("is not on a share of rows")
+    cli(*words, "--fail-under", "way>=0.4").refused("is a ratio of two agreements")
+    cli(*words, "--fail-under", "system.spearman>=0.4").refused("labels add no systems")
+    cli(*words, "--fail-under", "acc_eq>=0.4").refused("its epsilon is fitted")
+    cli(*words, "--fail-under", "tnr>=1").refused("the bar is not between 0 and 1")
+
+
+def test_correlations_kappa_errors_and_the_pass_rate_may_be_looked_at_one_by_one(
+    cli: Any, tmp_path: Path
+) -> None:
+    rng = random.Random(1)
+    rows: list[dict[str, Any]] = []
+    for _ in range(80):
+        score = rng.randint(1, 5)
+        near = min(5, max(1, score + rng.choice((-1, 0, 0, 1))))
+        rows.append({"label": score, "gpt4": near})
+    words = ("--human", "label", "--judge", "gpt4", "--anytime", "--fail-under")
+    path = written(tmp_path, rows)
+    for gate in ("spearman>=0.5", "kendall>=0.3", "q>=1", "mae<=1"):
+        done = cli("check", path, *words, gate)
+        said = " ".join(done.out.split())
+        assert f"{gate} is passed: " in said, (gate, said)
+        assert "a judge at the bar passes in about 5%" in said
+    done = cli("check", path, *words, "spearman>=0.95")
+    assert done.code == 1
+    assert "spearman>=0.95 is not passed: 2" in done.err  # not before 20 labels
+    few = written(tmp_path, rows[:19], "few.csv")
+    done = cli("check", few, *words, "spearman>=0.5")
+    assert "spearman>=0.5 is open after 19 labels" in done.err
+    verdicts = decided(70, 8, 8, 114)
+    rng.shuffle(verdicts)
+    path = written(tmp_path, verdicts, "verdicts.csv")
+    for gate in ("rate>=0.3", "cohen-kappa>=0.4", "auc>=0.6"):
+        done = cli("check", path, *words, gate)
+        assert f"{gate} is passed: " in " ".join(done.out.split()), done.err
+
+
+def test_labels_of_a_file_beside_are_joined_with_their_chances(
+    cli: Any, tmp_path: Path
+) -> None:
+    """Twelve of the judge's passes and all of its fails are labelled; people pass .5 of what it fails, all others."""
+    rows = decided(10, 0, 10, 60)
+    path = written(tmp_path, [{"gpt4": row["gpt4"]} for row in rows])
+    labels = tmp_path / "labels.jsonl"
+    lines = []
+    for n, row in enumerate(rows[:32]):
+        chance = 1.0 if row["gpt4"] == "fail" else 0.2
+        own = {"id": f"r{n}", "score": row["label"], "label_chance": chance}
+        lines.append(json.dumps(own | {"output": f"Answer {n * 104729}"}))
+    labels.write_text("\n".join(lines))
+    told = cli("check", path, "--human", labels, "--judge", "gpt4", "--json").json
+    (rate,) = told["pass_rates"]
+    assert rate["labels"] == 32
+    assert rate["value"] == pytest.approx(70 / 80)  # (10 + 60) of 80
+    assert "label_chance" in told["answers"][0]["advice"]
+    estimate = cli("estimate", path, "--human", labels, "--judge", "gpt4", "--json")
+    (system,) = estimate.json["systems"].values()
+    assert system["mean"] == pytest.approx(70 / 80)
+    gate = ("--anytime", "--fail-under", "tpr>=0.6")
+    done = cli("check", path, "--human", labels, "--judge", "gpt4", *gate)
+    # by strata, 60 of 70; without weights it would be 12 of 22
+    assert "it is 0.86 by them" in " ".join(done.said.split()) + done.err
+    labels.write_text(lines[0].replace("1.0", "1.5"))
+    cli("check", path, "--human", labels, "--judge", "gpt4").refused(
+        "'1.5' is no probability"
+    )
 
 
 # Certificates -----------------------------------------------------------------------------------------------------

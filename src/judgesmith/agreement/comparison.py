@@ -190,6 +190,7 @@ def compare(
     wins: bool = False,
     decisions: tuple[float, float] | None = None,
     others: Mapping[str, npt.ArrayLike] | None = None,
+    probabilities: npt.ArrayLike | None = None,
 ) -> Comparison:
     """Decide whether a new version's outputs are better than those of the version before.
 
@@ -209,6 +210,7 @@ def compare(
         wins: scores are shares of comparisons won (1, 0.5, 0), as preferences give: the difference is told in wins.
         decisions: human ratings of fail and pass; None: 0 and 1, if ratings or the judge's scores are these.
         others: further numbers of each row, by name, to compare labelled rows with the rest by.
+        probabilities: probability of each rated row to be drawn for rating, NaN where it is not known; None: all alike.
 
     Returns:
         `Comparison`; its text is one sentence.
@@ -224,7 +226,7 @@ def compare(
     ('better', 0.4)
     """
     _check_options(level, looks, candidates, margin)
-    table = _Table.of(judge, human, systems, documents, base, new)
+    table = _Table.of(judge, human, systems, documents, base, new, probabilities)
     changed = 1.0 if outputs is None else table.changed(list(outputs))
     share = level_of_look(level, looks, candidates)
     own = paired(*table.judged(), alpha=level, looks=looks * candidates)
@@ -268,6 +270,8 @@ class _Table:
     base: str
     new: str
     pair: npt.NDArray[np.bool_]
+    drawn: Vector | None = None
+    """Probabilities of rated rows; None where all are alike."""
 
     @classmethod
     def of(
@@ -278,6 +282,7 @@ class _Table:
         documents: Iterable[Hashable],
         base: str,
         new: str,
+        probabilities: npt.ArrayLike | None,
     ) -> _Table:
         f = vector(judge, "judge", missing=True)
         y = vector(human, "human", missing=True)
@@ -307,7 +312,11 @@ class _Table:
                 "doc_id, or equal sources). Of different inputs `judgesmith estimate` gives the mean of each"
             )
         pair = np.isin(of, [base, new]) & np.isin(doc, common)
-        return cls(f, y, of, doc, base, new, pair)
+        drawn = None
+        if probabilities is not None:
+            drawn = vector(probabilities, "probabilities", missing=True)
+            drawn = np.where(np.isnan(drawn), 1.0, drawn)
+        return cls(f, y, of, doc, base, new, pair, drawn)
 
     def rated(self, name: str) -> int:
         """Return how many of the common documents people rated of a version."""
@@ -356,6 +365,7 @@ class _Table:
             self.human[used],
             self.systems[used].tolist(),
             self.documents[used],
+            None if self.drawn is None else self.drawn[used],
         )
 
 
@@ -405,6 +415,7 @@ def _by_labels(
         table.human[rows],
         systems=table.systems[rows].tolist(),
         documents=table.documents[rows].tolist(),
+        probabilities=None if table.drawn is None else table.drawn[rows],
         confidence=1 - found.level,
         decisions=decisions,
         others=more,

@@ -380,6 +380,7 @@ def corrected_means(
     human: Vector,
     systems: Sequence[str],
     documents: Codes,
+    probabilities: Vector | None = None,
 ) -> Corrected:
     """Return the corrected means of systems, in the order in which they first stand.
 
@@ -388,14 +389,15 @@ def corrected_means(
         human: one score per row; NaN without one.
         systems: system of each row.
         documents: number of each row's document, from 0.
+        probabilities: as of `estimate`.
     """
     names, sys = _systems(systems, len(judge))
     count = int(documents.max()) + 1
-    ones = np.ones(len(judge))
+    w = _weights(probabilities, human)
     sums = []
     for s in range(len(names)):
         own = sys == s
-        sums.append(_sums(judge[own], human[own], ones[own], documents[own], count))
+        sums.append(_sums(judge[own], human[own], w[own], documents[own], count))
     weight, _ = _common_weight(sums)
     return Corrected(
         tuple(names),

@@ -41,6 +41,8 @@ class Answer:
     """The judge was compiled from it."""
     suggested: bool = False
     """`suggest` chose it to be rated, so that it is no random one."""
+    chance: float = math.nan
+    """The probability with which it was drawn to be rated, where `judgesmith label` drew it."""
 
 
 @dataclass
@@ -203,6 +205,7 @@ def _of_rows(name: str, request: Request) -> _Part:
         one.human = float(scored.human[k])
         one.seen = k in scored.seen
         one.suggested = row.suggested
+        one.chance = row.chance
         answers.append(one)
     marks = _marks((row.columns for row in scored.rows), request)
     rated = scored.aspect if own or wanted else ""
@@ -425,6 +428,7 @@ def _rate(result: Versions, name: str, request: Request) -> None:
             continue
         found[0].human = rating
         found[0].suggested = row.suggested
+        found[0].chance = row.chance
     if absent == len(file.rows):
         raise LabelsError(
             f"no rating of {file.origin} belongs to an answer of {result.origin}: ids or outputs differ; rate rows of "

@@ -64,9 +64,16 @@ def answer(versions: Versions, question: Question) -> tuple[Comparison, list[str
         wins=versions.wins,
         decisions=versions.decisions,
         others={"length of outputs": np.array(lengths)},
+        probabilities=_chances(versions.answers),
     )
     notes += left_out(versions.answers, documents, base, new)
     return found, [*notes, *found.notes]
+
+
+def _chances(answers: Sequence[Answer]) -> list[float] | None:
+    """Return the probability with which each answer was drawn to be rated; None where nothing says that they differ."""
+    chances = [one.chance for one in answers]
+    return None if all(map(math.isnan, chances)) else chances
 
 
 def chosen(names: Sequence[str], origin: str, question: Question) -> tuple[str, str]:

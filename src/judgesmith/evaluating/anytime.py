@@ -1,25 +1,53 @@
-"""Gates that may be looked at after every label: `judgesmith check --anytime`, by `agreement.sequential`."""
+"""Gates that may be looked at after every label: `judgesmith check --anytime`, `judgesmith label --decide`.
+
+`agreement.sequential` has the tests. Shares of rows have exact ones, other numbers one that is asymptotic.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from judgesmith.agreement.coefficients import decision_of
-from judgesmith.agreement.correlation import Vector
-from judgesmith.agreement.sequential import Look, ShareTest
+from judgesmith.agreement.coefficients import (
+    Decision,
+    Pairs,
+    coefficient_of,
+    decision_of,
+)
+from judgesmith.agreement.correlation import Codes, Vector, id_codes
+from judgesmith.agreement.meta.agreement import share_of
+from judgesmith.agreement.resampling import Agreement, Measure
+from judgesmith.agreement.sequential import (
+    CoefficientTest,
+    Look,
+    Share,
+    ShareTest,
+    Strata,
+    StrataTest,
+    looks_of,
+    planned,
+)
 from judgesmith.errors import OptionError
-from judgesmith.evaluating.decided import Decided
-from judgesmith.evaluating.gate import Gate
+from judgesmith.evaluating.decided import Decided, places
+from judgesmith.evaluating.gate import ERRORS, RATE, WAY, Gate
 from judgesmith.evaluating.sources import Judged, plain_name
 from judgesmith.tables import counted
 
-#: Gates whose numbers are shares of rows.
-SHARES = ("accuracy", "recall", "tpr", "precision")
-#: How far above the bar a good judge is hoped to be; half of the way to 1 where that is nearer.
+#: Gates whose numbers are shares of rows, with the names of the tests.
+SHARES: dict[str, Share] = {
+    "recall": "tnr",
+    "tpr": "tpr",
+    "precision": "precision",
+    "accuracy": "accuracy",
+    RATE: "rate",
+}
+#: Shares of which strata of verdicts tell something (experiments/results/audits.md): those of rows of one kind.
+STRATIFIED: tuple[Share, ...] = ("tnr", "tpr", "precision")
+#: How far above the bar a good judge is hoped to be, of the range; half of the way to its end where that is nearer.
 AHEAD = 0.1
 #: When a row was labelled, as `judgesmith label` writes it.
 WHEN = "labelled_at"
@@ -27,41 +55,54 @@ WHEN = "labelled_at"
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A gate on a share, looked at after these labels."""
+    """A gate, looked at after these labels."""
 
     gate: str
     judge: str
     aspect: str
     look: Look
-    test: ShareTest
+    test: ShareTest | StrataTest | CoefficientTest
     in_order: bool
     """The labels' times are known."""
+    good: str = ""
+    """What a good judge is hoped to have; "" where the test says it."""
 
     @property
     def passed(self) -> bool:
         """Return True if the judge has passed."""
         return self.look.decision == "passed"
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """The decision alone, in a few words."""
         look = self.look
-        told = f"{self.judge}, {self.aspect}: {self.gate} "
+        enough = f"{look.sufficed} of {look.labels} labels that it counts sufficed"
         match look.decision:
             case "passed":
-                told += f"is passed: {look.sufficed} of {look.labels} labels that it counts sufficed"
+                return f"{self.gate} is passed: {enough}"
             case "failed":
-                told += f"is not passed: {look.sufficed} of {look.labels} labels that it counts sufficed"
+                return f"{self.gate} is not passed: {enough}"
             case "open":
-                told += f"is open after {counted(look.labels, 'label')} that it counts"
+                told = f"{self.gate} is open after {counted(look.labels, 'label')} that it counts"
                 if look.more is not None:
                     told += f"; about {look.more} more decide it"
+                return told
+
+    def __str__(self) -> str:
         order = "in which they were given" if self.in_order else "of the file"
+        good = self.good or f"{self.test.hoped:g}"
+        errors = f"passes in {self.test.alpha:.0%} at most, one of {good} fails in {self.test.beta:.0%}"
+        if isinstance(self.test, CoefficientTest):
+            errors = f"passes in about {self.test.alpha:.0%}, one of {good} fails in about {self.test.beta:.0%}"
+        share = abs(self.look.share)
+        so_far = "" if math.isnan(share) else f"; it is {share:.2f} by them"
         return (
-            f"{told} (looked at after each, in the order {order}: a judge at the bar passes in "
-            f"{self.test.alpha:.0%} at most, one of {self.test.hoped:g} fails in {self.test.beta:.0%})"
+            f"{self.judge}, {self.aspect}: {self.sentence}{so_far} (looked at after each, in the order {order}: a "
+            f"judge at the bar {errors})"
         )
 
 
-def check_shares(gates: Sequence[Gate]) -> None:
+def check_looks(gates: Sequence[Gate]) -> None:
     """Refuse gates that no sequential test has.
 
     Raises:
@@ -70,11 +111,37 @@ def check_shares(gates: Sequence[Gate]) -> None:
     if not gates:
         raise OptionError("--anytime needs --fail-under, such as 'tnr>=0.8'")
     for gate in gates:
-        if gate.coefficient not in SHARES or not 0 < gate.bar < 1:
+        if why := _untested(gate):
             raise OptionError(
-                f"--anytime: {gate.text!r} is not on a share of rows; tnr, tpr, accuracy and precision are, with a bar "
-                "between 0 and 1"
+                f"--anytime: {gate.text!r} cannot be looked at after every label, as {why}; test it once, or label for "
+                "tnr, tpr, accuracy, kappa or a correlation"
             )
+
+
+def _untested(gate: Gate) -> str:
+    """Return why no sequential test has a gate; "" if one has."""
+    if gate.coefficient == WAY:
+        return "way is a ratio of two agreements, which few labels leave without bounds"
+    if gate.level == "system":
+        return (
+            "labels add no systems, and a correlation of few systems is no random walk"
+        )
+    if gate.coefficient in ERRORS:
+        return "" if gate.bar > 0 else "no error is below 0"
+    if gate.coefficient not in SHARES and issubclass(
+        coefficient_of(gate.coefficient), Pairs
+    ):
+        return "its epsilon is fitted to all labels at once"
+    low, high = _range(gate)
+    inside = low < gate.bar < high
+    return "" if inside else f"the bar is not between {low:g} and {high:g}"
+
+
+def _range(gate: Gate) -> tuple[float, float]:
+    if gate.coefficient == RATE:
+        return 0.0, 1.0
+    declared = coefficient_of(gate.coefficient)
+    return declared.low, declared.high
 
 
 def looked(
@@ -85,17 +152,33 @@ def looked(
 ) -> list[Looked]:
     """Return what the labels so far say of the first judge, for each aspect of a gate.
 
-    A document counts once, by the mean of its rows, when its first label came.
+    A document counts once, when its first label came.
+
+    Args:
+        gate: The gate, of which there is a test (`check_looks`).
+        data: The rows, in which those without a label tell how often the judge says what.
+        decided: Decisions of people and judges.
+        chances: The probability with which each row was drawn for labelling; None: all were drawn alike.
 
     Raises:
-        OptionError: If the judge does not decide.
+        OptionError: If the judge has no such number, or rows were not drawn alike and the test does not weigh them.
     """
     judge = next(iter(data.judges))
-    found = []
-    for one in decided:
-        wanted = gate.aspect in (None, plain_name(one.aspect))
-        if one.name == judge and wanted and len(one.people) == len(data.rows):
-            found.append(_looked(gate, data, one, chances))
+    aspects = [a for a in data.human if gate.aspect in (None, plain_name(a))]
+    if gate.coefficient not in SHARES:
+        if data.unequal:
+            raise OptionError(
+                f"--anytime: {gate.text!r}: rows were drawn with unequal probabilities ({data.unequal!r}), which only "
+                "shares of rows weigh (tnr, tpr, accuracy, precision, rate)"
+            )
+        return [_of_number(gate, data, judge, aspect, decided) for aspect in aspects]
+    found = [
+        _of_share(gate, data, one, chances)
+        for one in decided
+        if one.name == judge
+        and one.aspect in aspects
+        and len(one.people) == len(data.rows)
+    ]
     if not found:
         raise OptionError(
             f"--anytime: {judge} makes no decisions as people do, so {gate.text!r} has no share to look at"
@@ -103,29 +186,95 @@ def looked(
     return found
 
 
-def _looked(gate: Gate, data: Judged, one: Decided, chances: Vector | None) -> Looked:
-    both = np.flatnonzero(~np.isnan(one.people) & ~np.isnan(one.judge))
-    people = one.people[both].astype(np.intp)
-    ours = one.judge[both].astype(np.intp)
-    rows = both[decision_of(gate.coefficient).counted(ours, people)]
-    times = [str(data.rows[i].columns.get(WHEN) or "") for i in both.tolist()]
-    in_order = all(times)
-    if in_order:
-        when = dict(zip(both.tolist(), times, strict=True))
-        rows = np.array(sorted(rows.tolist(), key=when.__getitem__), dtype=np.intp)
-    right = (one.people == one.judge)[rows].astype(np.float64)
+def hoped_of(gate: Gate) -> float:
+    """Return the share that a good judge is hoped to have."""
+    return gate.bar + min(AHEAD, (1 - gate.bar) / 2)
+
+
+# Shares of rows ------------------------------------------------------------------------------------------------------
+
+
+def _of_share(gate: Gate, data: Judged, one: Decided, chances: Vector | None) -> Looked:
+    hoped = hoped_of(gate)
+    share = SHARES[gate.coefficient]
+    both = ~np.isnan(one.people)
+    if share != "rate":
+        both &= ~np.isnan(one.judge)
+    rows, in_order = _in_order(data, np.flatnonzero(both))
+    test: StrataTest | ShareTest = ShareTest(gate.bar, hoped)
+    strata = _strata(gate, data, one, chances, rows)
+    if strata is not None:
+        test = StrataTest(share, gate.bar, hoped, strata)
+        passed = np.asarray(one.people[rows] == 1)
+        look = test.look(np.asarray(one.judge[rows] == 1), passed)
+        return Looked(gate.text, one.name, one.aspect, look, test, in_order)
+    values, weights = _by_document(gate, one, rows, _relative(chances))
+    look = test.look(values, None if chances is None else weights)
+    return Looked(gate.text, one.name, one.aspect, look, test, in_order)
+
+
+def _strata(
+    gate: Gate, data: Judged, one: Decided, chances: Vector | None, rows: Codes
+) -> Strata | None:
+    """Return the strata of the judge's verdicts; None where they tell nothing, or are not known.
+
+    Rows without a label tell how large they are, and rows of one document are no independent draws.
+    """
+    share = SHARES[gate.coefficient]
+    if (
+        share not in STRATIFIED
+        or len(one.names) != 2
+        or np.isnan(one.people).sum() == 0
+    ):
+        return None
+    documents = one.documents[rows]
+    if len(np.unique(documents)) < len(documents):
+        return None
+    sizes = [float((one.judge == place).sum()) for place in (0, 1)]
+    if not all(sizes):
+        return None
+    plan = planned(share, (sizes[0], sizes[1]), gate.bar, hoped_of(gate))
+    drawn = list(plan.sizes)
+    if chances is not None:
+        for place in (0, 1):
+            own = chances[rows][one.judge[rows] == place]
+            if not len(own) or np.ptp(own) > 0:
+                return None
+            drawn[place] = sizes[place] * float(own[0])
+    whole = sum(drawn)
+    return Strata(plan.rows, (drawn[0] / whole, drawn[1] / whole), plan.fails)
+
+
+def _by_document(
+    gate: Gate, one: Decided, rows: Codes, relative: Vector | None
+) -> tuple[list[float], list[float]]:
+    """Return the share of each document's rows, and its weight, in the order of the first labels."""
+    people = one.people[rows].astype(np.intp)
+    if gate.coefficient == RATE:
+        right = (people == 1).astype(np.float64)
+    else:
+        ours = one.judge[rows].astype(np.intp)
+        kept = decision_of(gate.coefficient).counted(ours, people)
+        rows = rows[kept]
+        right = (ours == people)[kept].astype(np.float64)
     values = []
     weights = []
-    relative = _relative(chances)
     places: dict[Any, list[int]] = {}
     for place, row in enumerate(rows.tolist()):
         places.setdefault(one.documents[row], []).append(place)
     for own in places.values():
         values.append(float(right[own].mean()))
         weights.append(1.0 if relative is None else float(relative[rows[own[0]]]))
-    test = ShareTest(gate.bar, gate.bar + min(AHEAD, (1 - gate.bar) / 2))
-    look = test.look(values, None if relative is None else weights)
-    return Looked(gate.text, one.name, one.aspect, look, test, in_order)
+    return values, weights
+
+
+def _in_order(data: Judged, rows: Codes) -> tuple[Codes, bool]:
+    """Return rows in the order in which they were labelled, and whether that is known."""
+    times = [str(data.rows[i].columns.get(WHEN) or "") for i in rows.tolist()]
+    if not all(times):
+        return rows, False
+    when = dict(zip(rows.tolist(), times, strict=True))
+    return np.array(sorted(rows.tolist(), key=when.__getitem__), dtype=np.intp), True
 
 
 def _relative(chances: Vector | None) -> Vector | None:
@@ -134,3 +283,136 @@ def _relative(chances: Vector | None) -> Vector | None:
         return None
     known = chances[~np.isnan(chances)]
     return np.asarray(known.min() / chances)
+
+
+# Other numbers -------------------------------------------------------------------------------------------------------
+
+
+def _of_number(
+    gate: Gate, data: Judged, judge: str, aspect: str, decided: Sequence[Decided]
+) -> Looked:
+    """Return a gate on a coefficient or an error, by `CoefficientTest`."""
+    scores = data.judges[judge].get(aspect)
+    if scores is None:
+        raise OptionError(f"--anytime: {judge} has no score for {aspect}")
+    both = np.flatnonzero(~np.isnan(scores) & ~np.isnan(data.human[aspect]))
+    rows, in_order = _in_order(data, both)
+    every = id_codes(data.documents, len(data.rows), "documents")
+    documents = np.asarray(every[rows])
+    units = list(dict.fromkeys(documents.tolist()))
+    test = _test(gate, data, aspect)
+    looks = []
+    for labels in looks_of(len(units)):
+        some = rows[np.isin(documents, units[:labels])]
+        codes = np.unique(every[some], return_inverse=True)[1]
+        found = _agreement(gate, data, judge, aspect, decided, some, codes)
+        one = None if found is None else _left_out(found)
+        if one is not None:
+            looks.append((labels, *one))
+    look = test.look(looks, len(units))
+    good = f"{abs(test.hoped):.3g}"
+    return Looked(gate.text, judge, aspect, look, test, in_order, good)
+
+
+def _test(gate: Gate, data: Judged, aspect: str) -> CoefficientTest:
+    """Return the test of a gate; of an error, the test of less than it."""
+    if gate.coefficient in ERRORS:
+        worst, best = data.scales.get(aspect, (0.0, 2 * gate.bar))
+        span = max(best - worst, 2 * gate.bar)
+        hoped = gate.bar - min(AHEAD * span, gate.bar / 2)
+        return CoefficientTest(-gate.bar, -hoped, -span, 0.0)
+    declared = coefficient_of(gate.coefficient)
+    ahead = min(AHEAD * (declared.high - declared.low), (declared.high - gate.bar) / 2)
+    return CoefficientTest(gate.bar, gate.bar + ahead, declared.low, declared.high)
+
+
+def _left_out(found: Agreement) -> tuple[float, Vector] | None:
+    """Return an agreement, and what it is without each document; None where one of these is undefined."""
+    if not found.statistics or math.isnan(found.values[0]) or found.documents < 4:
+        return None
+    (statistic,) = found.statistics
+    each = np.ones((found.documents, found.documents)) - np.eye(found.documents)
+    values = found.collapsed(np.asarray(statistic(each)))
+    return None if np.isnan(values).any() else (found.values[0], values)
+
+
+def _agreement(
+    gate: Gate,
+    data: Judged,
+    judge: str,
+    aspect: str,
+    decided: Sequence[Decided],
+    rows: Codes,
+    documents: Codes,
+) -> Agreement | None:
+    """Return the number of a gate on some rows, whose documents are numbered from 0; None where it has none."""
+    x = data.judges[judge][aspect][rows]
+    y = data.human[aspect][rows]
+    if gate.coefficient in ERRORS:
+        return _of_errors(gate.coefficient, np.abs(x - y), documents)
+    declared = coefficient_of(gate.coefficient)
+    if issubclass(declared, Decision):
+        return _of_decisions(
+            gate, declared(), data, judge, aspect, decided, rows, documents
+        )
+    systems = None if data.systems is None else [data.systems[i] for i in rows]
+    level: Any = gate.level or "pooled"
+    measure = Measure(
+        y,
+        documents=documents.tolist(),
+        systems=systems if level == "within" else None,
+        level=level,
+        coefficient=gate.coefficient,
+    )
+    return Agreement.of([x], measure)
+
+
+def _of_errors(name: str, errors: Vector, documents: Codes) -> Agreement:
+    """Return 0 less the mean error, or less the root of the mean square."""
+    power = 2 if name == "rmse" else 1
+    sums = np.bincount(documents, errors**power)
+    counts = np.bincount(documents).astype(np.float64)
+
+    def less(drawn: Vector) -> Vector:
+        return -(((drawn @ sums) / (drawn @ counts)) ** (1 / power))[:, None]
+
+    value = float(less(np.ones((1, len(sums))))[0, 0])
+    return Agreement([less], [value], len(sums), len(errors), False, None)
+
+
+def _of_decisions(
+    gate: Gate,
+    measure: Decision,
+    data: Judged,
+    judge: str,
+    aspect: str,
+    decided: Sequence[Decided],
+    rows: Codes,
+    documents: Codes,
+) -> Agreement | None:
+    """Return a measure of decisions.
+
+    Raises:
+        OptionError: If the judge makes no decisions as people do.
+    """
+    x = data.judges[judge][aspect][rows]
+    count = int(documents.max()) + 1
+    if measure.fits == "preferences":
+        drawn = measure.when_drawn(x, data.human[aspect][rows], documents)
+        return Agreement.of_share(drawn, count, len(rows))
+    marks = data.marks.get(aspect)
+    if measure.by_scores and marks is not None:
+        people = places(data.human[aspect][rows], marks.levels).astype(np.intp)
+        return Agreement.of_share(
+            measure.when_drawn(x, people, documents), count, len(rows)
+        )
+    one = next((d for d in decided if (d.name, d.aspect) == (judge, aspect)), None)
+    if one is None or len(one.people) != len(data.rows):
+        raise OptionError(
+            f"--anytime: {judge} makes no decisions as people do, so {gate.text!r} has no number to look at"
+        )
+    ours = one.judge[rows].astype(np.intp)
+    theirs = one.people[rows].astype(np.intp)
+    if not measure.counted(ours, theirs).any():
+        return None
+    return share_of(measure.name, ours, theirs, documents)

@@ -56,6 +56,19 @@ class Scored(FileRows):
     held: list[Held] = field(default_factory=list)
     """What the judge that scored the rows was compiled from."""
 
+    def chances(self, column: str | None) -> Vector | None:
+        """Return the probability with which each row was drawn to be labelled; None where nothing says that.
+
+        column: where it stands; None: where `judgesmith label` wrote it.
+
+        Raises:
+            LabelsError: If a cell is not a number.
+        """
+        if column is not None:
+            return self.numbers(column)
+        chances = np.array([row.chance for row in self.rows])
+        return None if np.isnan(chances).all() else chances
+
     def numbers(self, column: str) -> Vector:
         """Return a column of the rows as numbers, NaN where it is empty.
 
@@ -182,8 +195,10 @@ def _join_labels(
     for j, i in pairs:
         if not np.isnan(ratings[j]):
             result.human[i] = ratings[j]
-            suggested = labels.rows[j].suggested
-            result.rows[i] = replace(result.rows[i], suggested=suggested)
+            label = labels.rows[j]
+            result.rows[i] = replace(
+                result.rows[i], suggested=label.suggested, chance=label.chance
+            )
     if absent:
         result.notes.append(
             f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {result.origin}"

@@ -102,17 +102,24 @@ class Gate:
         min_coverage: share of labelled rows that need a score, in [0, 1]. rates: pass rates of all rows.
         """
         name = str(result.agreement["judge"].iloc[0])
-        if self.coefficient == RATE:
-            return self.reasons(name, self._rates(name, rates), min_coverage)
-        if self.coefficient == WAY:
-            return self.reasons(name, self._way(name, result.way), min_coverage)
-        if self.coefficient in ERRORS:
-            return self.reasons(name, self._errors(name, result.scale), min_coverage)
         table = result.agreement
-        level = self._level(table)
-        if level not in set(table["level"]):
-            return [f"level {level} was not computed for these rows"]
-        return self.reasons(name, self._rows(table, name), min_coverage)
+        if self.coefficient not in (RATE, WAY, *ERRORS):
+            level = self._level(table)
+            if level not in set(table["level"]):
+                return [f"level {level} was not computed for these rows"]
+        return self.reasons(name, self._numbers(name, result, rates), min_coverage)
+
+    def _numbers(
+        self, name: str, result: MetaEvaluation, rates: Iterable[PassRate]
+    ) -> Iterator[dict[str, Any]]:
+        """Return a judge's numbers that the bar is for."""
+        if self.coefficient == RATE:
+            return self._rates(name, rates)
+        if self.coefficient == WAY:
+            return self._way(name, result.way)
+        if self.coefficient in ERRORS:
+            return self._errors(name, result.scale)
+        return self._rows(result.agreement, name)
 
     @property
     def correlates(self) -> bool:
@@ -210,7 +217,7 @@ class Gate:
         table = result.agreement
         name = str(table["judge"].iloc[0])
         reasons = []
-        for row in self._rows(table, name):
+        for row in self._numbers(name, result, ()):
             aspect = str(row["aspect"])
             if self.aspect in (None, plain_name(aspect)):
                 what = f"{name}, {aspect}: {row['what']}"

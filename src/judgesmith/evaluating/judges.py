@@ -15,6 +15,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.datasets.exports import JUDGES as RESULTS
+from judgesmith.datasets.formats import of_name
 from judgesmith.datasets.orders import check_orders
 from judgesmith.datasets.row import OVERALL
 from judgesmith.datasets.scales import CODES
@@ -45,6 +46,7 @@ from judgesmith.evaluating.sources import (
     verdict_of,
     verdict_on,
     with_metrics,
+    with_ratings,
 )
 from judgesmith.programs.baselines.metrics import PREFIX, reference_metric
 from judgesmith.programs.contract import ratings_of
@@ -113,10 +115,39 @@ def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
         ArtifactError: If the file is not a judge.
     """
     metrics = [source for source in sources if source.startswith(PREFIX)]
-    named = [*selection.judges, *metrics]
-    specs = list(map(Spec.parse, named))
+    selection = replace(selection, judges=(*selection.judges, *metrics))
     paths = [source for source in sources if not source.startswith(PREFIX)]
-    files = _read_files(paths, selection, _judge_files(specs))
+    beside = [name for name in selection.human if _is_file(name)]
+    columns = [name for name in selection.human if name not in beside]
+    selection = replace(selection, human=columns)
+    files = _read_files(paths, selection, _judge_files(_specs(selection)))
+    notes = list[str]()
+    for name in beside:
+        roles = roles_for(rows_file(name), selection.columns)
+        labels = read_file(name, roles, texts_needed=False, orders=selection.orders)
+        files[0], found = with_ratings(files[0], labels)
+        notes += found
+        named = [OVERALL] if OVERALL in labels.aspects() else labels.aspects()
+        selection = replace(selection, human=columns or named)
+    joined = judged(files, selection)
+    joined.notes += notes
+    return joined
+
+
+def _is_file(name: str) -> bool:
+    """Return whether a human rating is named by a file, and not by a column."""
+    path = Path(name)
+    return of_name(path) is not None and path.is_file()
+
+
+def _specs(selection: Selection) -> list[Spec]:
+    return [Spec.parse(text) for text in selection.judges]
+
+
+def judged(files: Sequence[File], selection: Selection) -> Judged:
+    """Join files that are read; the first one gives the rows and human ratings. Raises: as `read_judged`."""
+    named = selection.judges
+    specs = _specs(selection)
     base = files[0]
     columns = {name for file in files for name in file.names()}
     for place, text in enumerate(named):

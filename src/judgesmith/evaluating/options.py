@@ -55,11 +55,12 @@ class EvaluateOptions(Limits, EvaluationOptions):
     )
     anytime: bool = option(
         False,
-        "Test gates on shares so that they may be looked at after every label, and stop when decided.",
+        "Test gates so that they may be looked at after every label, and stop when decided.",
     )
     probability: str | None = option(
         None,
-        "Column with the probability, in (0, 1], that a row was drawn for labelling. Default: equal probabilities.",
+        "Column with the probability, in (0, 1], that a row was drawn for labelling. Default: label_chance, as "
+        "`judgesmith label` writes it, else equal probabilities.",
     )
     min_coverage: float = option(
         0.95, "Minimum share of rows with a score to pass --fail-under.", ge=0, le=1

@@ -15,6 +15,9 @@ from judgesmith.errors import LabelsError
 from judgesmith.evaluating.decided import Decided
 from judgesmith.evaluating.sources import Judged, inside, read_cell
 
+#: The column in which `judgesmith label` writes it.
+CHANCE = "label_chance"
+
 
 @dataclass(frozen=True, slots=True)
 class PassRate:
@@ -47,17 +50,17 @@ class PassRate:
 def chances_of(data: Judged, column: str | None) -> Vector | None:
     """Return the probability with which each row was drawn for labelling; None where all are alike.
 
+    column: where it stands; None: where `judgesmith label` wrote it, if it did.
+
     Raises:
         LabelsError: If there is no such column, or a labelled row has no number in (0, 1].
     """
     if column is None:
-        return None
-    cells = [inside(row.columns, column) for row in data.rows]
-    numbers = [
-        read_cell(data.origin, row.line, column, cell)
-        for row, cell in zip(data.rows, cells, strict=True)
-    ]
-    chances = np.array([own[0] if own else math.nan for own in numbers])
+        chances = np.array([row.chance for row in data.rows])
+        if np.isnan(chances).all():
+            return None
+    else:
+        chances = _in_column(data, column)
     rated = np.zeros(len(chances), dtype=bool)
     for ratings in data.human.values():
         rated |= ~np.isnan(ratings)
@@ -65,16 +68,27 @@ def chances_of(data: Judged, column: str | None) -> Vector | None:
     if wrong.any():
         row = data.rows[int(wrong.argmax())]
         raise LabelsError(
-            f"{data.origin}, row {row.line}, column {column!r}: a row with a human rating needs a probability in (0, 1]"
+            f"{data.origin}, row {row.line}, column {column or CHANCE!r}: a row with a human rating needs a "
+            "probability in (0, 1]"
         )
-    if rated.all():
+    if column is not None and rated.all():
         raise LabelsError(
             f"{data.origin}: every row has a human rating, so --probability {column} says nothing of rows that were "
             "not drawn; give the file of all rows, labelled or not"
         )
     if np.ptp(chances[rated]) > 0:
-        data.unequal = column
+        data.unequal = column or CHANCE
     return chances
+
+
+def _in_column(data: Judged, column: str) -> Vector:
+    """Return the numbers of a column, NaN where it is empty."""
+    chances = []
+    for row in data.rows:
+        cell = inside(row.columns, column)
+        own = read_cell(data.origin, row.line, column, cell)
+        chances.append(own[0] if own else math.nan)
+    return np.array(chances)
 
 
 def pass_rates(

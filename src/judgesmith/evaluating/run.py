@@ -15,7 +15,7 @@ from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from judgesmith.agreement.meta.inputs import USUAL
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.answer import Answer, answers
-from judgesmith.evaluating.anytime import check_shares, looked
+from judgesmith.evaluating.anytime import check_looks, looked
 from judgesmith.evaluating.baseline import Again, Retest
 from judgesmith.evaluating.certificate import (
     certificate,
@@ -58,7 +58,7 @@ def run(request: EvaluateRequest) -> int:
         return _spans(request, options)
     gates = [Gate.parse(text) for text in request.fail_under]
     if options.anytime:
-        check_shares(gates)
+        check_looks(gates)
     options = _with_gates(options, gates)
     data = read_judged(request.sources, _selection(request, options))
     options = _with_level(options, data)

@@ -174,6 +174,57 @@ def with_metrics(file: File) -> File:
     return replace(file, records=records)
 
 
+def with_ratings(file: File, labels: File) -> tuple[File, list[str]]:
+    """Return the file with the human ratings of a file of labels, joined by id, in place of its own; and notes.
+
+    Raises:
+        LabelsError: If no id is the same, or equal ones hold different outputs.
+    """
+    pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
+    notes = []
+    if absent:
+        notes.append(
+            f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {file.origin}"
+        )
+    rows = [replace(row, scores={}, ratings={}, raters={}) for row in file.rows]
+    records = list(file.records)
+    named = {
+        name for own in labels.columns.aspects.values() for name in (own[0], *own[1])
+    }
+    for j, i in pairs:
+        label = labels.rows[j]
+        record = labels.records[j]
+        ratings = {name: cell for name, cell in record.items() if name in named}
+        records[i] = record | records[i] | ratings
+        rows[i] = replace(
+            rows[i],
+            scores=label.scores,
+            ratings=label.ratings,
+            raters=label.raters,
+            comments=label.comments,
+            suggested=label.suggested,
+            chance=label.chance,
+            columns=dict(label.columns) | dict(rows[i].columns),
+        )
+    columns = replace(
+        file.columns,
+        texts=dict(labels.columns.texts) | dict(file.columns.texts),
+        aspects=labels.columns.aspects,
+        marks=labels.columns.marks,
+        objects=labels.columns.objects,
+        stated=labels.columns.stated,
+    )
+    joined = replace(
+        file,
+        rows=rows,
+        records=records,
+        columns=columns,
+        problems=labels.problems,
+        notes=(*file.notes, *labels.notes),
+    )
+    return joined, notes
+
+
 def grouped(rows: Sequence[Row]) -> list[Row]:
     """Return the rows, near duplicates in one group if the file names no documents and has at most `MANY` rows."""
     return list(

@@ -10,7 +10,9 @@ from labelling import HOSTILE, rows_to_label
 
 from judgesmith import read_labels
 from judgesmith.datasets.spans import read_spans
+from judgesmith.errors import OptionError
 from judgesmith.rooms.labelling.app import Desk, Event
+from judgesmith.rooms.labelling.chances import Chances
 from judgesmith.rooms.labelling.command import Label
 from judgesmith.rooms.labelling.run import open_store
 from judgesmith.rooms.labelling.store import Store
@@ -379,3 +381,129 @@ def test_what_cannot_be_is_refused_in_one_line(
         assert len(done.err.splitlines()) == 1, (arguments, done.err)
     assert not (tmp_path / "n.sqlite").exists()
     assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_rows_are_drawn_with_stated_probabilities(tmp_path: Path) -> None:
+    """All that the judge fails, and a fifth of what it passes; the labels say so, and the rate is of all rows."""
+    rows = tmp_path / "rows.jsonl"
+    made = [
+        {
+            "id": f"r{n}",
+            "source": f"question {n * 7919}",
+            "output": f"answer {n * 104729}",
+            "gpt4": "Fail" if n % 4 == 0 else "pass",
+        }
+        for n in range(400)
+    ]
+    write(rows, made)
+    at = tmp_path / "s.sqlite"
+    options: dict[str, Any] = {"kind": "binary", "chance": "gpt4:fail=1,pass=0.2"}
+
+    def answer(unit: dict[str, Any], who: int) -> dict[str, Any]:
+        wrong = int(unit["texts"]["source"].split()[1]) // 7919 % 8 == 0
+        return {"binary": "fail" if wrong else "pass"}
+
+    def opened(**more: Any) -> Any:
+        return open_store(Label(rows=str(rows), store=at, **options, **more).request())
+
+    store = opened(n=20).store
+    begun = store.queue()
+    assert len(begun) == 20
+    assert opened().store.queue()[:20] == begun
+    assert opened().store.queue() == opened().store.queue()
+    label(at, rows, answer, "Ada", **options)
+    target = tmp_path / "labels.jsonl"
+    opened().result(target)
+    labels = lines(target)
+    failed = [one for one in labels if one["label_chance"] == 1]
+    assert len(failed) == 100
+    assert 40 <= len(labels) - len(failed) <= 80  # of 300, at .2: 60 ± 7
+    assert {one["label_chance"] for one in labels} == {1, 0.2}
+    with pytest.raises(OptionError, match="not of the form COLUMN:WORD=SHARE"):
+        Chances.parse("gpt4:fail=2")
+    write(rows, [*made, {"id": "x", "source": "s", "output": "o", "gpt4": "maybe"}])
+    with pytest.raises(OptionError, match=r"has 'maybe' in 'gpt4'"):
+        opened()
+
+
+# A decision -------------------------------------------------------------------------------------------------------
+
+
+def to_decide(tmp_path: Path, misses: int) -> tuple[Path, Callable[..., Any]]:
+    """300 rows of which people fail every third, and the judge passes every `misses`-th of these; and their answers."""
+    rows = tmp_path / "rows.jsonl"
+    made = []
+    for n in range(300):
+        fails = n % 3 == 0 and (n // 3) % misses != 0
+        verdict = "fail" if fails else "pass"
+        made.append(
+            {"id": f"r{n}", "source": f"question {n * 7919}", "output": f"answer {n}"}
+            | {"gpt4": verdict}
+        )
+    write(rows, made)
+
+    def answer(unit: dict[str, Any], who: int) -> dict[str, Any]:
+        number = int(unit["texts"]["source"].split()[1]) // 7919
+        return {"binary": "fail" if number % 3 == 0 else "pass"}
+
+    return rows, answer
+
+
+def test_a_decision_is_looked_at_after_every_label(tmp_path: Path, cli: Any) -> None:
+    rows, answer = to_decide(tmp_path, misses=3)
+    options: dict[str, Any] = {"kind": "binary", "decide": "tpr>=0.8", "judge": "gpt4"}
+    at = tmp_path / "s.sqlite"
+
+    def opened(**more: Any) -> Any:
+        return open_store(Label(rows=str(rows), store=at, **options, **more).request())
+
+    session = opened(n=30)
+    assert session.decision() == ["tpr>=0.8 is open: there is no label yet"]
+    queue = session.store.queue()
+    assert queue == opened(n=30).store.queue()
+    label(at, rows, answer, "Ada", **options, n=30)
+    (told,) = opened(n=30).decision()
+    assert told.startswith("tpr>=0.8 is passed: ")
+    assert told.endswith(" of 30 labels that it counts sufficed")
+    # Without --decide the store knows it, and the end of the command tells the same.
+    words = ("label", rows, "--store", at, "--export-only")
+    target = tmp_path / "labels.jsonl"
+    done = cli(*words, "--export", target, "--json")
+    assert done.json["decision"] == [told]
+    assert told in cli(*words).out.replace("\n", " ")
+    # The judge fails 66 of 300 rows; most labels go to these, as they hold the passes that it did not pass.
+    chances = {one["id"]: one["label_chance"] for one in lines(target)}
+    assert len(chances) == 30
+    assert sum(chance == 1 for chance in chances.values()) > 15
+    assert len(set(chances.values())) == 2
+    gate = ("--anytime", "--fail-under", "tpr>=0.8")
+    done = cli("check", rows, "--human", target, "--judge", "gpt4", *gate)
+    assert done.code == 0
+    assert told in done.said.replace("\n", " ")
+
+
+def test_an_order_that_decides_nothing_sooner_is_refused(tmp_path: Path) -> None:
+    rows, _ = to_decide(tmp_path, misses=3)
+    common: dict[str, Any] = {"rows": str(rows), "kind": "binary"}
+
+    def opened(**more: Any) -> Any:
+        at = tmp_path / f"{len(more)}{sorted(more)}.sqlite"
+        return open_store(Label(**common, store=at, **more).request())
+
+    for options, why in (
+        ({"order": "decide"}, "needs --decide"),
+        (
+            {"order": "decide", "decide": "accuracy>=0.8", "judge": "gpt4"},
+            "no order takes fewer labels",
+        ),
+        ({"judge": "gpt4"}, "--judge is for --decide"),
+        ({"decide": "tnr>=0.8"}, "has no verdict"),
+        ({"decide": "tnr>=0.8", "judge": "gpt5"}, "has no column 'gpt5'"),
+        ({"decide": "way>=0.8", "judge": "gpt4"}, "cannot be looked at"),
+    ):
+        with pytest.raises(OptionError, match=why):
+            opened(**options)
+    # Rows come at random where no order helps.
+    queue = opened(decide="accuracy>=0.8", judge="gpt4").store.queue()
+    assert queue != opened().store.queue()
+    assert sorted(queue) == sorted(opened().store.queue())

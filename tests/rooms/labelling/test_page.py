@@ -417,3 +417,28 @@ def test_what_a_screen_reader_is_told(
     assert at.next("Ada")["unit"]["turn"] == 0
     assert status(tab) == "Saved: 2. 28 left."
     assert browser.errors == []
+
+
+def test_the_page_says_when_the_labels_decide(
+    running: Any, browser: Browser, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    made = []
+    for n in range(60):
+        texts = {"id": f"r{n}", "source": f"q {n * 7919}", "output": f"a {n * 104729}"}
+        made.append(texts | {"gpt4": "fail" if n % 2 else "pass"})
+    write(rows, made)
+    gate = ("--kind", "binary", "--decide", "accuracy>=0.8", "--judge", "gpt4")
+    at = running(rows, *gate)
+    tab = begin(browser, at, "Ada")
+    said = "document.getElementById('decision').textContent"
+    tab.until(f"{said} === 'accuracy>=0.8 is open: there is no label yet'")
+    for n in range(4):  # wrong whatever the judge said: 2 ** 4 = 16 > 10
+        source = tab.js("document.querySelector('.part .text').textContent")
+        number = int(str(source).split()[1]) // 7919
+        tab.press("p" if number % 2 else "f")
+        done(tab, n + 1)
+    tab.until(f"{said}.startsWith('accuracy>=0.8 is not passed: 4 of 4 labels')")
+    end(at)
+    said_at_end = at.process.stdout.read()
+    assert "accuracy>=0.8 is not passed: 4 of 4 labels that it counts" in said_at_end

@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from judgesmith.agreement.significance import krippendorff_alpha
@@ -26,7 +26,7 @@ _MOST = 200  # rows of each list
 class RaterAnswers:
     """All answers of a store, by unit and rater: those of the first showing, and of the second.
 
-    suggested: the units that `suggest` chose.
+    suggested: the units that `suggest` chose. chances: the probability with which a unit was drawn, where it is stated.
     """
 
     task: Task
@@ -35,6 +35,7 @@ class RaterAnswers:
     again: dict[str, dict[str, AnswerEvent]]
     skipped: list[AnswerEvent]
     suggested: frozenset[str] = frozenset()
+    chances: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: Store, task: Task) -> RaterAnswers:
@@ -46,6 +47,7 @@ class RaterAnswers:
             {},
             [],
             frozenset(json.loads(store.get("suggested") or "[]")),
+            json.loads(store.get("chances") or "{}"),
         )
         for one in store.answers():
             if one.answer is None:

@@ -75,10 +75,17 @@ class Event(BaseModel):
 class Desk:
     """The rows of a store as raters see them."""
 
-    def __init__(self, store: Store, task: Task, rater: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        task: Task,
+        rater: str | None = None,
+        decision: Callable[[], list[str]] = list,
+    ) -> None:
         self.store = store
         self.task = task
         self.rater = rater
+        self.decision = decision
         self.units = store.units()
         self.shown = sequence(store.queue(), task.repeats)
 
@@ -237,6 +244,10 @@ def application(desk: Desk, port: int) -> App:
     async def agreement(rater: Rater) -> Response:
         answers = RaterAnswers.of(desk.store, desk.task)
         return _json(_cleaned(summary(answers, desk.store.raters(), rater)))
+
+    @app.get("/api/decision")
+    async def decision() -> Response:
+        return _json({"decision": list(map(clean, desk.decision()))})
 
     @app.post("/api/events")
     async def events(event: Event) -> Response:

@@ -87,9 +87,26 @@ class Label(Command, Rows, Json):
         "--n",
         ge=1,
     )
-    order: Order = flag(
-        "file",
-        "Order of the rows: file, random (for `estimate`), or suggest (as `judgesmith suggest`).",
+    order: Order | None = flag(
+        None,
+        "Order of the rows: file, random (for `estimate`), suggest (as `judgesmith suggest`), or decide (with the "
+        "fewest labels for --decide). Default: file; with --decide the one that it needs.",
+    )
+    decide: str | None = flag(
+        None,
+        "Gate to decide, as of `check --fail-under`, such as 'tnr>=0.8'. The page says when the labels suffice.",
+        metavar="GATE",
+    )
+    judge: str | None = flag(
+        None,
+        "Judge that --decide is about: a column of ROWS. Default: the verdicts of `judgesmith score`.",
+        metavar="COLUMN",
+    )
+    chance: str | None = flag(
+        None,
+        "Draw rows with these probabilities, by the words of a column: gpt4:fail=1,pass=0.2. The labels keep them "
+        "(label_chance), and `check`, `compare` and `estimate` weigh rows by them.",
+        metavar="COLUMN:WORD=SHARE,…",
     )
     repeats: float | None = flag(
         None,
@@ -97,7 +114,7 @@ class Label(Command, Rows, Json):
         "the end. Default: none.",
         metavar="SHARE",
     )
-    seed: int = flag(0, "Random seed of --order random.")
+    seed: int = flag(0, "Random seed of the order, and of what --chance draws.")
     port: int = flag(
         0,
         "Port of the page. 0: that of the last run, or any free port.",
@@ -137,6 +154,9 @@ class Label(Command, Rows, Json):
             guidelines=self.guidelines,
             n=self.n,
             order=self.order,
+            chance=self.chance,
+            decide=self.decide,
+            judge=self.judge,
             repeats=self.repeats,
             seed=self.seed,
         )
@@ -213,6 +233,7 @@ def _summary(result: dict[str, Any]) -> list[str]:
             )
     if result["split_rows"]:
         lines.append(f"  raters split on {result['split_rows']} rows (--json has them)")
+    lines += result.get("decision", ())
     if "export" in result:
         lines.append(f"wrote {result['exported']} labels to {result['export']}")
     return lines

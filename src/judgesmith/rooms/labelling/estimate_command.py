@@ -53,7 +53,8 @@ class Estimate(Command, Rows, Worded, Json):
     )
     probability: str | None = flag(
         None,
-        "Column with the probability, in (0, 1], that a row was drawn for labelling. Default: equal probabilities.",
+        "Column with the probability, in (0, 1], that a row was drawn for labelling. Default: label_chance, as "
+        "`judgesmith label` writes it, else equal probabilities.",
         metavar="COLUMN",
     )
     unseen: bool = flag(
@@ -109,9 +110,7 @@ class Estimate(Command, Rows, Worded, Json):
             scored.human,
             systems=scored.systems,
             documents=scored.documents,
-            probabilities=None
-            if self.probability is None
-            else scored.numbers(self.probability),
+            probabilities=scored.chances(self.probability),
             confidence=self.confidence,
             decisions=scored.decisions,
             others=_numbers_of(scored),

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from judgesmith.datasets.marks import Marks
 from judgesmith.errors import OptionError
+from judgesmith.evaluating.passrate import CHANCE
 from judgesmith.programs.atomic import write_whole
 from judgesmith.rooms.labelling.agreement import RaterAnswers
 from judgesmith.rooms.labelling.store import AnswerEvent
@@ -62,8 +63,14 @@ def labels(answers: RaterAnswers) -> list[dict[str, Any]]:
                 for name, value in unit.row.items()
                 if name != "system" or answers.task.kind != "preference"
             }
-            when = datetime.fromtimestamp(one.at, UTC).isoformat(timespec="seconds")
-            chosen = {"chosen_by": "suggest"} if key in answers.suggested else {}
+            when = datetime.fromtimestamp(one.at, UTC).isoformat(
+                timespec="milliseconds"
+            )
+            chosen: dict[str, Any] = {}
+            if key in answers.suggested:
+                chosen["chosen_by"] = "suggest"
+            if key in answers.chances:
+                chosen[CHANCE] = answers.chances[key]
             result.append(
                 row | _label(answers, one, words) | {"labelled_at": when} | chosen
             )

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.few import read_suggestable
+from judgesmith.rooms.labelling.chances import Chances, in_strata
+from judgesmith.rooms.labelling.deciding import Deciding
 from judgesmith.rooms.labelling.request import LabelRequest
 from judgesmith.rooms.labelling.store import AnswerEvent, Store
 from judgesmith.rooms.labelling.suggestion import suggest
-from judgesmith.rooms.labelling.task import Task
+from judgesmith.rooms.labelling.task import Task, Unit
 from judgesmith.rooms.labelling.units import Units
 
 #: Rows shown before a row is shown again, where there are as many, so that the rater judges it afresh.
@@ -23,7 +27,11 @@ GAP = 10
 
 
 def next_units(
-    candidates: Units, store: Store, task: Task, request: LabelRequest
+    candidates: Units,
+    store: Store,
+    task: Task,
+    request: LabelRequest,
+    deciding: Deciding | None = None,
 ) -> list[str]:
     """Return the keys of the units to add, so that the store's queue reaches the requested length.
 
@@ -33,9 +41,16 @@ def next_units(
     queued = set(store.queue())
     units = [unit for unit in candidates.units if unit.key not in queued]
     more = len(units) if request.n is None else max(0, request.n - len(queued))
-    if request.order == "random":
+    if request.chance is not None:
+        return _drawn(units, store, task, request, more)
+    order = request.order or "file"
+    if deciding is not None and request.order is None:
+        order = "decide" if deciding.ordered and deciding.passes() else "random"
+    if order == "decide":
+        return _to_decide(units, store, deciding, request, more)
+    if order == "random":
         random.Random(request.seed).shuffle(units)
-    elif request.order == "suggest":
+    elif order == "suggest":
         if task.kind == "preference":
             raise OptionError(
                 "--order suggest: it chooses single rows, not pairs; take --order random"
@@ -44,6 +59,61 @@ def next_units(
         units = [unit for unit in units if unit.line in places]
         units.sort(key=lambda unit: places[unit.line])
     return [unit.key for unit in units[:more]]
+
+
+def _drawn(
+    units: Sequence[Unit], store: Store, task: Task, request: LabelRequest, more: int
+) -> list[str]:
+    """Return the keys of units that are drawn with stated probabilities, and keep these.
+
+    Raises:
+        OptionError: The probabilities do not suit the rows, the order or the kind of labels.
+    """
+    if task.kind == "preference" or request.order is not None:
+        raise OptionError(
+            "--chance draws single rows in an order of its own; leave --order out, and take labels of single rows"
+        )
+    chances = Chances.parse(str(request.chance))
+    found = chances.drawn(str(request.rows), request.columns, units, request.seed)
+    return _keep(found, store, more)
+
+
+def _keep(drawn: Mapping[str, float], store: Store, more: int) -> list[str]:
+    """Keep the probabilities of the first units; return these."""
+    first = dict(itertools.islice(drawn.items(), more))
+    known = json.loads(store.get("chances") or "{}")
+    store.set(chances=json.dumps(known | first))
+    return list(first)
+
+
+def _to_decide(
+    units: Sequence[Unit],
+    store: Store,
+    deciding: Deciding | None,
+    request: LabelRequest,
+    more: int,
+) -> list[str]:
+    """Return the keys of units in the order that a decision needs, and keep their probabilities.
+
+    Raises:
+        OptionError: There is no decision, none that an order helps, or a judge that does not decide.
+    """
+    if deciding is None:
+        raise OptionError("--order decide needs --decide, such as 'tnr>=0.8'")
+    if not deciding.ordered:
+        raise OptionError(
+            f"--order decide: for {deciding.gate.text!r} no order takes fewer labels than a random one; tnr, tpr and "
+            "precision have one. Take --order random"
+        )
+    passes = deciding.passes()
+    if not passes:
+        raise OptionError(
+            "--order decide: the judge has to say pass of some rows and fail of others, and nothing else. Take --order "
+            "random"
+        )
+    judged = [(unit, passes[unit.line]) for unit in units if unit.line in passes]
+    found = in_strata(judged, deciding.strata(passes), request.seed)
+    return _keep(found, store, more)
 
 
 def _suggested_places(

@@ -54,6 +54,14 @@ function drafted() {
   return kept && kept.key === row.key && kept.turn === row.turn ? kept.answer : null;
 }
 
+// Whether the labels decide what they are for, behind the answer: it may take longer than the next row.
+async function decide() {
+  const {status, told} = await ask("api/decision");
+  if (status !== 200) return;
+  at("decision").textContent = told.decision.join(". ");
+  at("decision").hidden = !told.decision.length;
+}
+
 // Rows ---------------------------------------------------------------------------------------------------------------
 function show(told, words) {
   row = told.unit;
@@ -61,6 +69,7 @@ function show(told, words) {
   at("bar").max = told.total; at("bar").value = told.done;
   at("undo").disabled = !told.undo; at("skip").disabled = !row;
   at("rater").textContent = rater;
+  decide().catch(() => {});
   const left = told.total - told.done;
   tell([words, row ? `${left} left.` : ""].filter(Boolean).join(" "));
   if (!row) {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-Order = Literal["file", "random", "suggest"]
+Order = Literal["file", "random", "suggest", "decide"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,13 @@ class LabelRequest:
     why: bool = False
     guidelines: Path | None = None
     n: int | None = None
-    order: Order = "file"
+    order: Order | None = None
+    """None: as of the file; with `decide` as that needs it."""
+    chance: str | None = None
+    """Probabilities by the words of a column."""
+    decide: str | None = None
+    """The gate that rows are labelled for."""
+    judge: str | None = None
+    """The judge that the gate is for: a column; None: the verdicts of `score`."""
     repeats: float | None = None
     seed: int = 0

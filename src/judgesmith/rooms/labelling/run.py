@@ -10,7 +10,8 @@ from typing import Any
 
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.rooms.labelling.agreement import RaterAnswers, summary
-from judgesmith.rooms.labelling.export import export
+from judgesmith.rooms.labelling.deciding import Deciding
+from judgesmith.rooms.labelling.export import export, labels
 from judgesmith.rooms.labelling.order import next_units
 from judgesmith.rooms.labelling.request import LabelRequest
 from judgesmith.rooms.labelling.store import Store
@@ -26,6 +27,14 @@ class LabelSession:
     task: Task
     rows: int
     notes: tuple[str, ...] = ()
+    deciding: Deciding | None = None
+
+    def decision(self) -> list[str]:
+        """Return what the labels so far decide, in sentences; none without a question."""
+        if self.deciding is None:
+            return []
+        answers = RaterAnswers.of(self.store, self.task)
+        return self.deciding.told(labels(answers))
 
     def result(self, target: Path | None = None) -> dict[str, Any]:
         """Return the result as JSON values, and the labels written to `target`."""
@@ -38,6 +47,8 @@ class LabelSession:
         results |= {"labels": sum(map(len, answers.first.values()))} | summary(
             answers, self.store.raters()
         )
+        if self.deciding is not None:
+            results["decision"] = self.decision()
         if target is not None:
             results |= {"export": str(target), "exported": export(answers, target)}
         return results
@@ -59,20 +70,51 @@ def open_store(request: LabelRequest) -> LabelSession:
         store = Store(request.store, create=False)
         before = store.task
     task = _task(request, before)
+    deciding = None
     if request.rows is not None:
         units = read_units(request.rows, task.kind, request.columns)
+        deciding = _deciding(request, store, task, texts)
     store = store or Store(request.store)
     notes: tuple[str, ...] = ()
     if units is not None:
-        _enqueue(store, units, task, request)
+        _enqueue(store, units, task, request, deciding)
         notes = units.notes
     store.set(task=json.dumps(asdict(task)), **texts)
-    return LabelSession(store, task, len(store.queue()), notes)
+    return LabelSession(store, task, len(store.queue()), notes, deciding)
 
 
-def _enqueue(store: Store, units: Units, task: Task, request: LabelRequest) -> None:
+def _deciding(
+    request: LabelRequest, store: Store | None, task: Task, texts: dict[str, str]
+) -> Deciding | None:
+    """Return the decision that rows are labelled for, as before unless named, and keep it in `texts`.
+
+    Raises:
+        OptionError: If it cannot be decided by these rows.
+    """
+    before = json.loads(store.get("decide") or "null") if store is not None else None
+    gate = request.decide or (before and before["gate"])
+    judge = request.judge or (before and before["judge"])
+    if gate is None:
+        if request.judge is not None:
+            raise OptionError("--judge is for --decide, such as --decide 'tnr>=0.8'")
+        return None
+    if task.kind in ("preference", "spans"):
+        raise OptionError(
+            f"--decide: labels of kind {task.kind} decide nothing of a judge here; export them for `judgesmith check`"
+        )
+    texts["decide"] = json.dumps({"gate": gate, "judge": judge})
+    return Deciding.of(gate, judge, str(request.rows), request.columns)
+
+
+def _enqueue(
+    store: Store,
+    units: Units,
+    task: Task,
+    request: LabelRequest,
+    deciding: Deciding | None,
+) -> None:
     """Add the units of a file to a store and its queue."""
-    more = next_units(units, store, task, request)
+    more = next_units(units, store, task, request, deciding)
     store.add(units.units)
     store.enqueue(more)
     if request.order == "suggest":
@@ -147,9 +189,8 @@ def serve(
     from judgesmith.running import private
 
     try:
-        desk = Desk(
-            opened.store, opened.task, None if rater is None else rater_name(rater)
-        )
+        name = None if rater is None else rater_name(rater)
+        desk = Desk(opened.store, opened.task, name, opened.decision)
     except ValueError:
         raise OptionError(
             "--rater: the name is empty; give one, or leave the option out to be asked"
