@@ -201,16 +201,15 @@ def _of_share(gate: Gate, data: Judged, one: Decided, chances: Vector | None) ->
     if share != "rate":
         both &= ~np.isnan(one.judge)
     rows, in_order = _in_order(data, np.flatnonzero(both))
-    test: StrataTest | ShareTest = ShareTest(gate.bar, hoped)
     strata = _strata(gate, data, one, chances, rows)
     if strata is not None:
         test = StrataTest(share, gate.bar, hoped, strata)
-        passed = np.asarray(one.people[rows] == 1)
-        look = test.look(np.asarray(one.judge[rows] == 1), passed)
+        look = test.look(one.judge[rows] == 1, one.people[rows] == 1)
         return Looked(gate.text, one.name, one.aspect, look, test, in_order)
+    plain = ShareTest(gate.bar, hoped)
     values, weights = _by_document(gate, one, rows, _relative(chances))
-    look = test.look(values, None if chances is None else weights)
-    return Looked(gate.text, one.name, one.aspect, look, test, in_order)
+    look = plain.look(values, None if chances is None else weights)
+    return Looked(gate.text, one.name, one.aspect, look, plain, in_order)
 
 
 def _strata(
