@@ -188,9 +188,11 @@ def with_tables(text: str, folder: Path = RESULTS / "data") -> str:
 
 
 def unshown() -> list[str]:
-    """Return saved tables that no page shows."""
+    """Return saved tables that no page shows or links, and no summary cites."""
     pages = "".join(path.read_text(encoding="utf-8") for path in RESULTS.glob("*.md"))
-    shown = {found[1] for found in BLOCK.findall(pages)}
+    shown = set(re.findall(r"\(data/([\w.-]+)\.json\)", pages))
+    summaries = SUMMARIES.read_text(encoding="utf-8")
+    shown |= {found[1] for found in REFERENCE.finditer(summaries)}
     return sorted(
         path.stem
         for path in (RESULTS / "data").glob("*.json")
