@@ -7,9 +7,10 @@ Labels are split (`planning`), a judge is fitted to each side that is learnt fro
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,49 @@ class Found:
     seconds: float
     cost: dict[str, int]
     """Calls and tokens, as they would be without a cache."""
+
+
+@dataclass
+class AspectCompiler:
+    """One compile run for one aspect, as `several.SeveralCompiler` is one for several.
+
+    Args:
+        compiler: How the aspect is compiled.
+        judges: The one judge, before anything is learnt, by the aspect's name or "".
+        labels: The labels, by the same.
+    """
+
+    compiler: Compiler
+    judges: Mapping[str, Judge]
+    labels: Mapping[str, Labels]
+
+    @property
+    def _one(self) -> tuple[Compiler, Judge, Labels]:
+        (judge,) = self.judges.values()
+        (labels,) = self.labels.values()
+        return self.compiler, judge, labels
+
+    def plan(self, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
+        """Return calls, tokens and cost."""
+        return plan(*self._one, lm, teacher=teacher)
+
+    def described(self, plan: Plan) -> dict[str, Any]:
+        """Return the labels as they were understood, and what they would be compiled by."""
+        compiler, judge, labels = self._one
+        objective = plan.objective
+        by = {"level": objective.level, "objective": objective.name}
+        return (
+            {"objective": objective.name}
+            | labels.understood()
+            | {"plan_notes": list(plan.notes), "method": judge.method.settings()}
+            | {"optimizer": compiler.search.settings() | by}
+        )
+
+    def run(
+        self, lm: LanguageModel, plan: Plan | None = None
+    ) -> tuple[Judge, CompileReport]:
+        """Return the judge and its report. The plan is made again: an opened model says more of itself."""
+        return compile_labels(*self._one, lm)
 
 
 def compile_labels(

@@ -8,7 +8,7 @@ from typing import Any
 from judgesmith.datasets.loading import ALL, read_aspects, read_labels
 from judgesmith.datasets.records import Labels, on_one_scale
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.compiling import compile_labels
+from judgesmith.optimizers.compiling import AspectCompiler
 from judgesmith.optimizers.options import (
     CompileOptions,
     Compiler,
@@ -118,13 +118,13 @@ def compile(
             inference,
             watcher,
         )
-        compiled: Judge
-        report: Any
+        work: AspectCompiler | SeveralCompiler
         if several is None:
-            compiled, report = compile_labels(compiler, first, read[""], model)
+            work = AspectCompiler(compiler, judges, read)
         else:
             apart = heldout if isinstance(heldout, Mapping) else {}
-            compiled, report = SeveralCompiler(compiler, judges, read, apart).run(model)
+            work = SeveralCompiler(compiler, judges, read, apart)
+        compiled, report = work.run(model)
     compiled.report = report
     # DSPy leaves what is frozen out of the state of a program around it.
     compiled._compiled = False

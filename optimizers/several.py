@@ -242,6 +242,14 @@ class SeveralCompiler:
             again=again,
         )
 
+    def described(self, plan: Plan) -> dict[str, Any]:
+        """Return the labels as they were understood, and what they would be compiled by."""
+        return {
+            "aspects": {name: of.understood() for name, of in self.labels.items()},
+            "plan_notes": list(plan.notes),
+            "methods": {n: judge.method.settings() for n, judge in self.judges.items()},
+        }
+
     def _plan_of(
         self, parts: Parts | None, lm: LanguageModel | str | None, *, teacher: bool
     ) -> Plan:

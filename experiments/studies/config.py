@@ -366,9 +366,11 @@ class StudyConfig(BaseModel):
 
         The others are for other arms, perhaps of a later run of the same folder.
         """
-        setup = self.setup(arm)
+        catalogue = self.setup(arm).catalogue()
         return {
-            name: value for name, value in self.settings.items() if setup.takes(name)
+            name: value
+            for name, value in self.settings.items()
+            if catalogue.takes(name)
         }
 
     def files(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import Level
 from judgesmith.agreement.objectives import Q
-from judgesmith.compiling.run import CompileRun
+from judgesmith.compiling.run import CompileRun, RunOptions
 from judgesmith.datasets.loading import read_labels
 from judgesmith.datasets.records import Labels
 from judgesmith.datasets.splits import assert_disjoint, holdout_split
@@ -45,7 +45,7 @@ from judgesmith.programs.progress import Progress
 from judgesmith.running.journal import Journal as LineJournal
 from judgesmith.running.journal import read_journal
 from judgesmith.running.opening import column_roles, model_for, open_model, open_others
-from judgesmith.running.settings import read_yaml
+from judgesmith.running.settings import ModelOptions, read_yaml
 from judgesmith.signatures.values import json_number
 
 #: What a study leaves in its folder.
@@ -208,16 +208,21 @@ class Study:
             if name not in ("method", "optimizer")
         }
         # of drawn answers
-        if setup.takes("method.trial"):
+        catalogue = setup.catalogue()
+        if catalogue.takes("method.trial"):
             trial = {"method.trial": cell.seed}
         else:
             trial = {}
         settings = (
             trial | c.shared(arm) | own | {"run.level": c.level, "run.seed": cell.seed}
         )
-        return CompileRun.of(
-            setup,
-            setup.resolve(settings, source="settings"),
+        chosen = catalogue.resolve(settings, source="settings")
+        return CompileRun(
+            setup=setup,
+            run=RunOptions(**chosen["run"]),
+            model=ModelOptions(**chosen["lm"]),
+            of_method=chosen["method"],
+            of_optimizer=chosen["optimizer"],
             labels=Path(c.labels),
             lm=cell.model or None,
             output=Path(),

@@ -90,8 +90,10 @@ def test_an_option_reaches_its_part_and_no_other(
             assert field.description
             value = another(part.Options, option)
             text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            found = setup(kind, name).resolve(
-                {f"{kind}.{option}": text, **BESIDE.get(option, {})}
+            found = (
+                setup(kind, name)
+                .catalogue()
+                .resolve({f"{kind}.{option}": text, **BESIDE.get(option, {})})
             )
             assert (
                 part.Options(**found[kind]).settings()[option]
@@ -100,7 +102,9 @@ def test_an_option_reaches_its_part_and_no_other(
             for other in parts:
                 if option not in parts[other].Options.model_fields:
                     with pytest.raises(OptionError, match="has no effect with"):
-                        setup(kind, other).resolve({f"{kind}.{option}": "1"})
+                        setup(kind, other).catalogue().resolve(
+                            {f"{kind}.{option}": "1"}
+                        )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,7 @@ def test_an_option_reaches_its_part_and_no_other(
 def test_a_message_repeats_an_option_as_it_was_written(name: str, message: str) -> None:
     chosen = Setup(method="active-critic", optimizer="gepa")
     with pytest.raises(OptionError, match=f"^{message}"):
-        chosen.resolve({name: "1"}, source="run.yaml")
+        chosen.catalogue().resolve({name: "1"}, source="run.yaml")
 
 
 @pytest.mark.parametrize(
@@ -327,7 +331,7 @@ def test_a_teacher_that_would_do_nothing_is_refused(
 
 
 def test_a_run_of_its_own_defaults_is_the_default_run() -> None:
-    made = CompileRun.of(Setup(), Setup().resolve(), labels=Path("x.jsonl"))
+    made = CompileRun(labels=Path("x.jsonl"))
     assert (made.run, made.model) == (RunOptions(), ModelOptions())
     json.dumps(made.run.settings())
 

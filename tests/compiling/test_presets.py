@@ -77,7 +77,7 @@ def test_a_preset_has_the_papers_numbers(name: str) -> None:
     found = presets.read(name)
     everyday = ("method", "optimizer", "lm", "aspect", "as", "scale", "heldout")
     setup = Setup(found["method"], found.get("optimizer", "zero-shot"))
-    chosen = setup.resolve(
+    chosen = setup.catalogue().resolve(
         {key: value for key, value in found.items() if key not in everyday}
     )
     assert sum(map(len, chosen.values())) == len(found.keys() - set(everyday))

@@ -22,10 +22,6 @@ from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
     from judgesmith.compiling.run import CompileRun, Setup
-    from judgesmith.datasets.records import Labels
-    from judgesmith.optimizers.options import Compiler
-    from judgesmith.optimizers.report import Plan
-    from judgesmith.programs.judge import Judge
     from judgesmith.running.settings import Catalogue
 
 
@@ -141,20 +137,18 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
 
     def run(self) -> int:
         """Compile the judge, save it and print its agreement."""
-        from judgesmith.compiling.run import CompileRun, with_orders
-        from judgesmith.compiling.several import compile_aspects
+        from judgesmith.compiling.run import CompileRun, RunOptions, with_orders
+        from judgesmith.running.settings import ModelOptions
 
-        own_options = dict(self)
         setup = self._setup(
-            own_options,
+            dict(self),
             (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen),
         )
-        chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
         orders = self.orders()
-        chosen["method"] |= (
-            {"signals": with_orders(self.signal, orders)} if self.signal else {}
-        )
-        chosen["method"] |= setup.jury(self.lm)
+        of_method = dict(self.more("method"))
+        if self.signal:
+            of_method["signals"] = with_orders(self.signal, orders)
+        of_method |= setup.jury(self.lm)
         if self.labels is None:
             raise OptionError(
                 "missing argument LABELS: name a file with human scores; "
@@ -162,14 +156,16 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
             )
         share, file = _heldout(self.heldout)
         flags = {"heldout": share, "max_calls": self.max_calls}
-        chosen["run"] |= {name: value for name, value in flags.items() if value}
+        flags = {name: value for name, value in flags.items() if value}
         one, several = _aspects(self.aspect, setup.aspects)
-        run = CompileRun.of(
-            setup,
-            chosen,
+        run = CompileRun(
+            setup=setup,
+            run=RunOptions(**self.more("run") | flags),
+            model=ModelOptions(**self.more("lm")),
+            of_method=of_method,
+            of_optimizer=self.more("optimizer"),
             labels=self.labels,
             lm=self.first_lm() or setup.model,
-            start=self.begin,
             output=self.output,
             aspect=one,
             aspects=several,
@@ -181,8 +177,6 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
             api_base=self.api_base,
             registered=self.registered,
         )
-        if several:
-            return compile_aspects(run, dry_run=self.dry_run, as_json=self.as_json)
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
 
 
@@ -215,94 +209,75 @@ def _heldout(value: str | None) -> tuple[float | None, Path | None]:
 def compile_judge(
     run: CompileRun, *, dry_run: bool = False, as_json: bool = False
 ) -> int:
-    """Compile, save and tell.
+    """Compile a judge of one aspect or of several, save it and show its report.
 
-    The exit code is 1 where MLflow failed, no held-out row got a score, or the judge runs against people.
+    A file that cannot be written is refused before any call is sent.
 
-    What cannot be written is refused before anything is spent.
+    Returns:
+        The exit code: 1 if no held-out row of some aspect got a score, if the judge of one runs against people, or if
+        MLflow did not log the judge; else 0.
     """
-    from judgesmith.cli.rendering import show_report
     from judgesmith.compiling.telling import (
+        planned,
+        show_compiled,
+        show_labels,
+        show_planned,
         tell_labels,
         tell_logged,
         tell_plan,
         tell_saved,
     )
-    from judgesmith.optimizers.compiling import compile_labels
-    from judgesmith.optimizers.planning import plan as planned
     from judgesmith.programs.artifact import save_or_keep
     from judgesmith.running.console import Watch, err, print_json
     from judgesmith.running.opening import check_writable, model_for, quiet
 
     with quiet():
-        labels = run.read()
-        judge = run.judge(labels.aspect)
-        compiler = run.compiler(labels)
-        run = replace(run, lm=model_for(judge, run.lm))
-        batched = run.batched([judge])
+        work = run.work()
+        judges = list(work.judges.values())
+        every = list(work.labels.values())
+        # Each judge is made ready to judge without a model, where it can.
+        models = [model_for(judge, run.lm) for judge in judges]
+        run = replace(run, lm=models[0])
+        batched = run.batched(judges)
         if not as_json:
-            tell_labels(labels)
-        taught = run.run.teacher is not None
-        plan = planned(compiler, judge, labels, run.lm, teacher=taught)
+            for labels in every:
+                tell_labels(labels)
+        plan = work.plan(run.lm, teacher=run.run.teacher is not None)
         if dry_run:
-            return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
+            plan = run.timed(plan)
+            if as_json:
+                print_json(planned(plan) | work.described(plan))
+                return 0
+            for labels in every:
+                show_labels(labels)
+            show_planned(plan, run.lm)
+            return 0
         log = run.log()
-        parent = run.parent()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
-        lm, teacher = run.opened([judge])
+        lm, teacher = run.opened(judges)
         if not as_json:
             tell_plan(plan, lm, run.run.max_calls)
         with Watch("compiling", plan.steps) as watch, batched(lm, watch) as lm:
-            compiler = replace(compiler, progress=watch, teacher=teacher)
-            compiled, report = compile_labels(compiler, judge, labels, lm)
+            work.compiler = replace(work.compiler, progress=watch, teacher=teacher)
+            compiled, report = work.run(lm, plan)
         compiled.report = report
-        compiled.provenance = run.descended(compiled.provenance, parent)
+        compiled.provenance = run.descended(compiled.provenance)
         save_or_keep(compiled, run.output)
         logged = None if log is None else log.log(compiled, report)
-        problem = logged.error if logged is not None else None
         if as_json:
-            facts = report.to_dict() | {"judge": str(run.output)}
-            if logged is not None:
-                facts["mlflow"] = logged.to_dict()
-            print_json(facts)
+            more = {} if logged is None else {"mlflow": logged.to_dict()}
+            print_json(report.to_dict() | {"judge": str(run.output)} | more)
         else:
-            show_report(report, compiled, shown=labels.warnings)
+            notes = [note for labels in every for note in labels.warnings]
+            show_compiled(compiled, report, shown=notes)
             tell_saved(run.output, against=report.against_people)
-        if logged is not None and (problem or not as_json):
+        failed = logged is not None and logged.error is not None
+        if logged is not None and (failed or not as_json):
             tell_logged(logged)
         if report.nothing_scored:
+            of = " of one aspect" if run.aspects else ""
             err.print(
-                "no held-out row got a score: see the notes for the reasons",
+                f"no held-out row got a score{of}: see the notes for the reasons",
                 style="red",
             )
-        failed = report.nothing_scored or report.against_people
-        return 1 if failed or problem is not None else 0
-
-
-def _dry_run(
-    run: CompileRun,
-    judge: Judge,
-    labels: Labels,
-    compiler: Compiler,
-    plan: Plan,
-    *,
-    as_json: bool,
-) -> int:
-    from judgesmith.compiling.telling import planned, show_labels, show_planned
-    from judgesmith.running.console import print_json
-
-    plan = run.timed(plan)
-    if as_json:
-        by = {"level": plan.objective.level, "objective": plan.objective.name}
-        search = compiler.search.settings() | by if compiler.search else {}
-        print_json(
-            planned(plan)
-            | {"objective": plan.objective.name}
-            | labels.understood()
-            | {"plan_notes": list(plan.notes)}
-            | {"method": judge.method.settings(), "optimizer": search}
-        )
-    else:
-        show_labels(labels)
-        show_planned(plan, run.lm)
-    return 0
+        return int(report.nothing_scored or report.against_people or failed)

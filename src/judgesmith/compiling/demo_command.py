@@ -147,10 +147,8 @@ def live(judge: Path, lm: str, *, as_json: bool) -> int:
                 "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
             )
         setup = Setup.choose(None, None, lm)
-        chosen = setup.resolve()
-        run = CompileRun.of(
-            setup,
-            chosen,
+        run = CompileRun(
+            setup=setup,
             labels=folder / "labels.jsonl",
             lm=lm,
             output=judge,

@@ -14,6 +14,7 @@ from judgesmith.datasets.marks import Kind
 from judgesmith.datasets.orders import check_orders, order_of
 from judgesmith.datasets.records import Labels, on_one_scale
 from judgesmith.errors import LabelsError, OptionError
+from judgesmith.optimizers.compiling import AspectCompiler
 from judgesmith.optimizers.examples import teachable
 from judgesmith.optimizers.front import judges_of
 from judgesmith.optimizers.options import (
@@ -134,12 +135,23 @@ def every_part() -> tuple[tuple[str, type[Options]], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A method and an optimizer (None for a judge without labels). model, aspects: those of a judge to go on from."""
+    """A method and an optimizer (None for a judge without labels), and the judge to start from, read once."""
 
     method: str = METHOD
     optimizer: str | None = OPTIMIZER
-    model: str | None = None
-    aspects: tuple[str, ...] = ()
+    start: Path | None = None
+    parent: artifact.Artifact | None = None
+
+    @property
+    def model(self) -> str | None:
+        """The model of the judge to start from."""
+        lm = self.parent.lm if self.parent else None
+        return lm.model if lm else None
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """The aspects of the judge to start from, where it has several."""
+        return tuple(scales_of(self.parent.plain())) if self.parent else ()
 
     @classmethod
     def choose(
@@ -161,19 +173,17 @@ class Setup:
         if start is not None:
             saved = artifact.read(start)
             kind = saved.program.kind
-            model = saved.lm.model if saved.lm else None
             if method not in (None, kind):
                 raise OptionError(
                     f"--start {start} is a judge of method {kind}; leave --method {method} out"
                 )
-            aspects = tuple(scales_of(saved.plain()))
             each = methods.get(saved.program.options.get("of", kind))
             search = optimizer or default_optimizer(each)
-            return cls(kind, search, model, aspects)
+            return cls(kind, search, start, saved)
         if method is None:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(methods.get(READ)))
-            if _readable(lm, names) and all(map(read.takes, names)):
+            if _readable(lm, names) and all(map(read.catalogue().has, names)):
                 method = READ
             else:
                 method = METHOD
@@ -193,7 +203,8 @@ class Setup:
         sentence: there is a criterion.
         """
         names = list(options)
-        able = _readable(lm, names) and all(map(cls(READ, None).takes, names))
+        read = cls(READ, None).catalogue()
+        able = _readable(lm, names) and all(map(read.has, names))
         if method is None and _of_panel(names):
             return cls(PANEL, None)
         if not method and able:
@@ -223,11 +234,7 @@ class Setup:
             owners += [search, Owner("run", "the run", RunOptions), model]
             who = f"{who} and {search.where}"
             more = f"{more} and `judgesmith list optimizers {self.optimizer}`"
-        return Catalogue(tuple(owners), who, every_part, more)
-
-    def takes(self, name: str) -> bool:
-        """Whether an option of that name does something with this method and this optimizer."""
-        return self.unused(name) is None and self.catalogue().takes(name)
+        return Catalogue(tuple(owners), who, every_part, more, self._unused)
 
     def jury(self, lms: Sequence[str]) -> dict[str, Any]:
         """Return the method's option for a second and third model.
@@ -237,7 +244,7 @@ class Setup:
         """
         if len(lms) < 2:
             return {}
-        if not self.catalogue().takes("method.models"):
+        if not self.catalogue().has("method.models"):
             raise OptionError(
                 f"--lm {lms[1]}: --method {self.method} has one model; several are a jury of --method {PANEL}"
             )
@@ -247,7 +254,7 @@ class Setup:
             )
         return {"models": tuple(lms[1:])}
 
-    def unused(self, name: str) -> str | None:
+    def _unused(self, name: str) -> str | None:
         """Return why an option of the run has no effect with these parts; None if it has one."""
         method = methods.get(self.method)
         infers = issubclass(method, InfersTask)
@@ -264,12 +271,6 @@ class Setup:
             case _:
                 pass
         return None
-
-    def resolve(
-        self, options: Mapping[str, Any] | None = None, source: str = ""
-    ) -> dict[str, dict[str, Any]]:
-        """Return the options set, checked, by owner; `source` is the file that they come from."""
-        return self.catalogue().resolve(options or {}, source)
 
 
 def _of_panel(options: Iterable[str]) -> bool:
@@ -300,35 +301,11 @@ class CompileRun:
     library_aspect: str | None = None
     api_base: str | None = None
     registered: str | None = None
-    start: Path | None = None
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
     of_method: Mapping[str, Any] = field(default_factory=dict)
     of_optimizer: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, setup: Setup, chosen: Mapping[str, Mapping[str, Any]], **everyday: Any
-    ) -> CompileRun:
-        """Return a run from the options that `Setup.resolve` found.
-
-        everyday: the other fields.
-
-        Raises:
-            OptionError: If an option is invalid.
-        """
-        for name, value in chosen["run"].items():
-            if value is not None and (why := setup.unused(name)):
-                raise OptionError(f"{name}=… has no effect with {why}")
-        return cls(
-            setup=setup,
-            run=RunOptions(**chosen["run"]),
-            model=ModelOptions(**chosen["lm"]),
-            of_method=chosen["method"],
-            of_optimizer=chosen["optimizer"],
-            **everyday,
-        )
 
     def log(self) -> Any:
         """Return the logger of the judge; None without --mlflow and --register.
@@ -349,16 +326,8 @@ class CompileRun:
         Raises:
             OptionError: If the method cannot be built.
         """
-        if self.start is None:
-            return Judge(
-                method_in_words(
-                    self.setup.method,
-                    self.of_method,
-                    self.run,
-                    aspect,
-                    self.library_aspect,
-                )
-            )
+        if self.setup.parent is None:
+            return self._built(aspect, self.library_aspect)
         words = {
             "--task": self.run.task,
             "--criteria": self.run.criteria,
@@ -369,21 +338,19 @@ class CompileRun:
                 raise OptionError(
                     f"--start has a judge's own task and criteria; leave {name} out"
                 )
-        judge = loading.build(artifact.read(self.start))
+        judge = loading.build(self.setup.parent)
         judge.method.choose(**self.of_method)
         return judge
 
-    def judges(self, names: Sequence[str]) -> dict[str, Judge]:
-        """Return the judges of several aspects before compiling, by aspect.
+    def _built(self, aspect: str | None, library_aspect: str | None) -> Judge:
+        of_method = self.of_method
+        name = self.setup.method
+        return Judge(method_in_words(name, of_method, self.run, aspect, library_aspect))
 
-        Raises:
-            OptionError: If the method cannot be built.
-        """
-        if self.start is None:
-            return {
-                name: replace(self, library_aspect=self._in_library(name)).judge(name)
-                for name in names
-            }
+    def _judges(self, names: Sequence[str]) -> dict[str, Judge]:
+        """Return the judges of several aspects before compiling, by aspect."""
+        if self.setup.parent is None:
+            return {name: self._built(name, self._in_library(name)) for name in names}
         return judges_of(self.judge(None), names)
 
     def _in_library(self, name: str) -> str | None:
@@ -399,8 +366,22 @@ class CompileRun:
             )
         return None if task is None else f"{task}/{name}"
 
-    def compiler(self, labels: Labels, *, several: bool = False) -> Compiler:
-        """Return the compiler of one aspect, or of all of several, which have held-out labels of their own."""
+    def work(self) -> AspectCompiler | SeveralCompiler:
+        """Return the compiler of the aspect, or of several, with judges and labels.
+
+        Raises:
+            LabelsError: If the labels of an aspect cannot be learnt from.
+            OptionError: If an option contradicts the labels.
+        """
+        if self.aspects:
+            return self._several()
+        labels = self.read()
+        judges = {labels.aspect: self.judge(labels.aspect)}
+        compiler = replace(self.compiler(labels), heldout=self._heldout(labels))
+        return AspectCompiler(compiler, judges, {labels.aspect: labels})
+
+    def compiler(self, labels: Labels) -> Compiler:
+        """Return the compiler, without labels to hold out."""
         where = f"--optimizer {self.setup.optimizer}"
         search = build_optimizer(
             str(self.setup.optimizer), self.of_optimizer, where=where
@@ -413,16 +394,9 @@ class CompileRun:
                 f"--level {options.level} cannot be used with preferences, which order outputs within documents; leave "
                 "it out, or take --level sample"
             )
-        heldout = None if several else self._heldout(labels)
-        return Compiler(search=search, options=options, heldout=heldout)
+        return Compiler(search=search, options=options)
 
-    def several(self) -> SeveralCompiler:
-        """Return the compiler of several aspects with their judges, labels and held-out labels.
-
-        Raises:
-            LabelsError: If the labels of an aspect cannot be learnt from.
-            OptionError: If an option contradicts the labels.
-        """
+    def _several(self) -> SeveralCompiler:
         name = str(self.labels)
         read = read_aspects(
             rows_file(name),
@@ -444,9 +418,8 @@ class CompileRun:
             labels[aspect] = teachable(self._widened(rated))
             heldout = self._heldout(labels[aspect])
             held |= {} if heldout is None else {aspect: heldout}
-        first = next(iter(labels.values()))
-        compiler = self.compiler(first, several=True)
-        return SeveralCompiler(compiler, self.judges(list(labels)), labels, held)
+        compiler = self.compiler(next(iter(labels.values())))
+        return SeveralCompiler(compiler, self._judges(list(labels)), labels, held)
 
     def _forgetting_each(self, labels: Mapping[str, Labels]) -> dict[str, Labels]:
         """Return the labels of several aspects without the rows of `--forget`.
@@ -458,9 +431,7 @@ class CompileRun:
         remaining = dict[str, Labels]()
         for name, rated in labels.items():
             own = {row.id for row in rated.rows} & set(self.run.forget)
-            options = self.run.model_copy(update={"forget": tuple(sorted(own))})
-            of_aspect = replace(self, run=options)
-            remaining[name] = of_aspect._forgetting(rated) if own else rated
+            remaining[name] = self._forgetting(rated, sorted(own)) if own else rated
             unknown -= own
         if unknown:
             raise OptionError(
@@ -536,7 +507,8 @@ class CompileRun:
         name = str(self.labels)
         labels = self._read(name, self.scale or benchmark_scale(name, self.aspect))
         self._check_orders(labels)
-        labels = self._forgetting(labels) if self.run.forget else labels
+        if self.run.forget:
+            labels = self._forgetting(labels, self.run.forget)
         return teachable(self._widened(labels))
 
     def _read(
@@ -554,15 +526,17 @@ class CompileRun:
         held = self._held(aspect)
         kind = self.run.kind
         read = partial(read_labels, path, categories=orders, kind=kind)
-        if held is None or self.start is None:
+        start = self.setup.start
+        parent = self.setup.parent
+        if held is None or start is None or parent is None:
             labels = read(aspect=aspect, scale=scale, columns=named)
             return labels.regrouped(self.run.template_share)
-        columns = roles_for(path, named, self.start)
+        columns = roles_for(path, named, start)
         read = partial(read, columns=columns, scale=scale)
         own = aspect or (
             None if speaks_of(held.question.aspect, "") else held.question.aspect
         )
-        words = artifact.read(self.start).decision
+        words = parent.decision
         try:
             labels = read(aspect=own)
         except LabelsError:
@@ -585,7 +559,7 @@ class CompileRun:
         """
         found = question_of(labels, held.question.scale)
         chosen = bool(self.aspect or ratings_of(column_roles(self.columns)))
-        judge = "" if self.start is None else self.start.name
+        judge = self.setup.start.name if self.setup.start else ""
         note = held.check(found, judge=judge, origin=labels.origin, chosen=chosen)
         notes = labels.warnings
         if found.scale is not None and found.scale == held.question.scale:
@@ -595,10 +569,10 @@ class CompileRun:
 
     def _held(self, aspect: str | None) -> Contract | None:
         """Return the contract of the judge to start from, on one of its aspects; None without one."""
-        if self.start is None:
+        setup = self.setup
+        if setup.start is None or setup.parent is None:
             return None
-        contracts = artifact.read(self.start).contracts
-        return Held(self.start.name, contracts).on(aspect or "")
+        return Held(setup.start.name, setup.parent.contracts).on(aspect or "")
 
     def _widened(self, labels: Labels) -> Labels:
         """The labels on a scale that holds the held-out ones, too, where it was inferred."""
@@ -606,25 +580,26 @@ class CompileRun:
             return labels
         return on_one_scale(labels, self._of_heldout(labels, None))[0]
 
-    def _forgetting(self, labels: Labels) -> Labels:
+    def _forgetting(self, labels: Labels, names: Sequence[str]) -> Labels:
         if (
             labels.kind == "preference"
         ):  # an output may stand in several comparisons, which its row has as ratings
             raise OptionError(
                 "--forget is for rows of one output; take the comparison out of the file"
             )
-        gone = {row.id: row for row in labels.rows if row.id in self.run.forget}
-        for name in self.run.forget:
+        gone = {row.id: row for row in labels.rows if row.id in names}
+        for name in names:
             if name not in gone:
                 raise OptionError(
                     f"--forget {name}: {labels.origin} has no label with this id"
                 )
-        seen = Seen(artifact.read(self.start).provenance) if self.start else Seen()
+        parent = self.setup.parent
+        seen = Seen(parent.provenance) if parent else Seen()
         for name, row in gone.items():
             if seen.knows(row.source, row.output):
                 raise OptionError(
-                    f"--start {self.start} was compiled from {name}, and what starts from it may keep what it learnt "
-                    "there; leave --start out to forget it"
+                    f"--start {self.setup.start} was compiled from {name}, and what starts from it may keep what it "
+                    "learnt there; leave --start out to forget it"
                 )
         remaining = labels.subset(
             i for i, row in enumerate(labels.rows) if row.id not in gone
@@ -643,18 +618,12 @@ class CompileRun:
             )
         return replace(remaining, account=account)
 
-    def parent(self) -> artifact.Artifact | None:
-        """The file of the judge to go on from. Read before anything is spent: later it may be another one."""
-        return None if self.start is None else artifact.read(self.start)
-
-    @staticmethod
-    def descended(
-        provenance: Mapping[str, Any], read: artifact.Artifact | None
-    ) -> dict[str, Any]:
-        """Return a provenance with the judge that it starts from (`parent`) and that one's ancestors, the oldest first.
+    def descended(self, provenance: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a provenance with the judge that it starts from and that one's ancestors, the oldest first.
 
         Their rows were seen, too.
         """
+        read = self.setup.parent
         if read is None:
             return dict(provenance)
         before = read.provenance

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from judgesmith.datasets.records import Account, Labels
-    from judgesmith.optimizers.report import Plan
+    from judgesmith.optimizers.report import AspectsReport, CompileReport, Plan
+    from judgesmith.programs.judge import Judge
     from judgesmith.programs.models.lm import LanguageModel
     from judgesmith.rooms.mlflow.logging import Logged
 
@@ -121,6 +122,23 @@ def tell_plan(plan: Plan, lm: LanguageModel, most_calls: int | None) -> None:
     notes = plan.notes if failed is None else (*plan.notes, failed)
     for note in notes:
         err.print(f"note: {note}", style="dim", markup=False)
+
+
+def show_compiled(
+    compiled: Judge, report: CompileReport | AspectsReport, *, shown: Sequence[str]
+) -> None:
+    """Show the report that ends a run, its cost, and the notes that are not in `shown`."""
+    from judgesmith.cli.rendering import show_notes, show_report, show_usage
+    from judgesmith.optimizers.report import CompileReport
+    from judgesmith.running.console import out
+
+    if isinstance(report, CompileReport):
+        show_report(report, compiled, shown=shown)
+        return
+    report.table().show(out)
+    show_usage(report.usage, report.seconds)
+    by_aspect = {f"{name}: {note}" for name in report.aspects for note in shown}
+    show_notes(report.notes, by_aspect.union(shown))
 
 
 def tell_saved(path: Path, *, against: bool = False) -> None:

@@ -26,7 +26,7 @@ from judgesmith.datasets.loading import aspects_of_mean
 from judgesmith.datasets.row import OVERALL
 from judgesmith.errors import JudgesmithError, OptionError
 from judgesmith.programs.atomic import write_whole
-from judgesmith.programs.contract import RATINGS, Contract, ratings_of, with_chosen
+from judgesmith.programs.contract import RATINGS, ratings_of, with_chosen
 from judgesmith.programs.models.connection import Connection
 from judgesmith.programs.models.files import find_model, installed, model_path
 from judgesmith.programs.models.provider import NO_MODEL, is_local, provider_of
@@ -142,17 +142,6 @@ def column_roles(options: Sequence[str]) -> dict[str, Any]:
     return roles
 
 
-def contract_of(judge: Path) -> Contract | None:
-    """Return the contract of a saved judge; None for one that was compiled from no labels.
-
-    Raises:
-        ArtifactError: If the file is not a judge.
-    """
-    from judgesmith.programs import artifact
-
-    return artifact.read(judge).contract
-
-
 def roles_for(
     path: Path, chosen: Mapping[str, Any] | None, *judges: Path
 ) -> dict[str, Any]:
@@ -163,9 +152,11 @@ def roles_for(
     Raises:
         ArtifactError: If a file is not a judge.
     """
-    contracts = [c for c in map(contract_of, judges) if c is not None]
-    names = names_in(path) if contracts else ()
-    known = [contract.columns_in(names) for contract in contracts]
+    from judgesmith.programs import artifact
+
+    contracts = [artifact.read(judge).contract for judge in judges]
+    names = names_in(path) if any(contracts) else ()
+    known = [contract.columns_in(names) for contract in contracts if contract]
     together: dict[str, Any] = {}
     for columns in known:
         together |= columns

@@ -157,6 +157,8 @@ class Catalogue:
     """The options of all parts, by what chooses them."""
     more: str = ""
     """Where the options are described."""
+    unused: Callable[[str], str | None] = lambda name: None
+    """Why an option of these parts does nothing with this choice of them; None for one that does."""
 
     def fields(self) -> dict[str, list[Any]]:
         """Return every name that may be set for some choice of parts, plain and qualified, with its declarations."""
@@ -173,9 +175,13 @@ class Catalogue:
                     result.setdefault(spelling, []).append(field)
         return result
 
-    def takes(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
         """Return whether the chosen parts have an option of that name."""
         return bool(self._having(name))
+
+    def takes(self, name: str) -> bool:
+        """Return whether an option of that name does something with the chosen parts."""
+        return self.has(name) and self.unused(name.rpartition(".")[2]) is None
 
     def resolve(
         self, chosen: Mapping[str, Any], source: str = ""
@@ -183,7 +189,7 @@ class Catalogue:
         """Return options by the key of their owner, checked. Values that are texts are read as on a command line.
 
         Raises:
-            OptionError: If a name is unknown, ambiguous or of another part, or a value is invalid.
+            OptionError: If a name is unknown, ambiguous or of another part or does nothing, or a value is invalid.
         """
         result: dict[str, dict[str, Any]] = {owner.key: {} for owner in self.owners}
         for name, value in chosen.items():
@@ -198,6 +204,10 @@ class Catalogue:
             result[owner.key] = {
                 name: getattr(checked, name) for name in result[owner.key]
             }
+            for name, value in result[owner.key].items():
+                why = self.unused(name)
+                if why and value is not None:
+                    raise OptionError(f"{name}=… has no effect with {why}")
         return result
 
     def _having(self, written: str) -> list[Owner]:
