@@ -90,7 +90,9 @@ class SharedFile:
         self._db = sqlite3.connect(
             self.path, timeout=_WAIT, check_same_thread=False, isolation_level=None
         )
-        weakref.finalize(self, _closed, self._db, self._process)
+        self._end = weakref.finalize(
+            self, _closed, self._db, self._process, self._lock
+        )
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(
@@ -107,7 +109,8 @@ class SharedFile:
                     self._open()
                 return self._db.execute(statement, values).fetchall()
             except sqlite3.Error as error:
-                if not self._has_warned:
+                # When the interpreter ends, the file is closed before the last calls are.
+                if self._end.alive and not self._has_warned:
                     self._has_warned = True
                     logger.warning(
                         "%s %s fails (%s); %s",
@@ -133,10 +136,14 @@ class SharedFile:
             self._db.close()
 
 
-def _closed(db: sqlite3.Connection, process: int) -> None:
-    """Close a connection that nobody uses any more, in the process that opened it."""
+def _closed(db: sqlite3.Connection, process: int, lock: threading.Lock) -> None:
+    """Close a connection that nobody uses any more, in the process that opened it.
+
+    When the interpreter ends, another thread may be in a statement still: SQLite crashes if its connection goes then.
+    """
     if process == os.getpid():
-        db.close()
+        with lock:
+            db.close()
 
 
 class CallCache(SharedFile):

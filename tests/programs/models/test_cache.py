@@ -204,3 +204,34 @@ def test_a_forked_child_opens_the_file_anew(cache: CallCache) -> None:
     process.join(HANG)
     assert process.exitcode == 0
     assert cache.get(b"child") == 2
+
+
+ENDING = """
+import sys, threading
+from pathlib import Path
+from judgesmith.programs.models.cache import CallCache
+
+class Counting(CallCache):
+    def count(self):
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000)"
+        self._run(f"{numbers} SELECT max(i) FROM n")
+
+def count(cache, begun):
+    begun.set()
+    for _ in range(3):
+        cache.count()
+
+for name in "abcd":
+    begun = threading.Event()
+    cache = Counting(Path(sys.argv[1], name))
+    threading.Thread(target=count, args=(cache, begun), daemon=True).start()
+    begun.wait()
+"""
+
+
+def test_the_interpreter_ends_while_other_threads_read(tmp_path: Path) -> None:
+    # SQLite crashes (SIGSEGV) where a connection is closed during a statement.
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING, tmp_path], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
