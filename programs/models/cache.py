@@ -90,9 +90,7 @@ class SharedFile:
         self._db = sqlite3.connect(
             self.path, timeout=_WAIT, check_same_thread=False, isolation_level=None
         )
-        self._end = weakref.finalize(
-            self, _closed, self._db, self._process, self._lock
-        )
+        self._end = weakref.finalize(self, _closed, self._db, self._process, self._lock)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(
