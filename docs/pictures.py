@@ -38,9 +38,12 @@ WRITTEN = {
 LABEL = ROOT / "src/judgesmith/rooms/labelling"
 #: What differs from one run, release or machine to the next: dates, our version, and how figures are drawn.
 VARIES = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|judgesmith \d+\.\d+\.\d+|<svg.*?</svg>",
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|judgesmith \d+\.\d+\.\d+|<svg.*?</svg>|<script.*?</script>",
     re.DOTALL,
 )
+STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
+#: Characters of a page's text that its picture shows, about.
+SEEN = 1500
 
 
 def written(name: str, folder: Path, run: Callable[..., object]) -> Path:
@@ -54,8 +57,10 @@ def written(name: str, folder: Path, run: Callable[..., object]) -> Path:
 
 
 def digest(page: Path) -> str:
-    """Return a digest of what a page says and how it is styled."""
-    return _digest(page.read_text(encoding="utf-8"))
+    """Return a digest of what a picture of a page shows: the beginning of its text, and its style."""
+    text = VARIES.sub("", page.read_text(encoding="utf-8"))
+    said = re.sub(r"<[^>]*>", " ", STYLE.sub("", text).partition("<body")[2])
+    return _digest(" ".join(said.split())[:SEEN] + "".join(STYLE.findall(text)))
 
 
 def digest_of_label() -> str:
@@ -65,7 +70,7 @@ def digest_of_label() -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(VARIES.sub("", text).encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def photograph(address: str, picture: Path) -> None:

@@ -2,9 +2,11 @@
 
     python docs/words.py      # part of `make lint`
 
-words.yaml has each with a replacement; docs/pages/project/style.md has the rules behind them.
+words.yaml has each with a replacement; docs/pages/project/style.md has the rules behind them. Its first tables, of the
+one word for each thing and of terms of the house, are held by tests/test_words.py.
 """
 
+import ast
 import io
 import re
 import sys
@@ -22,6 +24,15 @@ _TABLES = yaml.safe_load(
 )
 PHRASES: dict[str, str] = _TABLES["phrases"]
 IN_PAGES: dict[str, str] = _TABLES["pages"]
+#: Another word for a thing -> the one word.
+TERMS: dict[str, str] = {
+    other: word
+    for word, about in _TABLES["terms"].items()
+    for other in about["instead"]
+}
+HOUSE: list[str] = _TABLES["house"]
+#: The pages that a stranger reads first.
+FIRST = ("README.md", "docs/pages/start.md", "docs/pages/tutorials")
 #: What is searched for phrases in code; tests quote what models, people and files say.
 CODE = (*ROOMS, "docs")
 #: Each phrase as it may run over lines, comments and strings of code, with a word that it cannot do without.
@@ -109,6 +120,25 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
             text = ""
     if text:
         yield start, text
+
+
+def named_otherwise(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield line number, a word that a page has for a thing, and the one word for it."""
+    return wrong(text, TERMS)
+
+
+def named_otherwise_in_code(source: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the same for what code prints: its strings, docstrings and comments apart."""
+    tree = ast.parse(source)
+    silent = {
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)
+    }  # docstrings
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node in silent:
+                continue
+            for _, word, instead in wrong(node.value, TERMS):
+                yield node.lineno, word, instead
 
 
 def main() -> None:

@@ -270,7 +270,7 @@ def _measured(job: Job, fitted: Fitted, split: Split) -> Measured:
     progress = job.progress
     progress.stage("held-out rows, compiled", len(heldout))
     compiled = score_rows(fitted.judge, heldout, progress)
-    progress.stage("held-out rows, zero-shot", len(heldout))
+    progress.stage("held-out rows, the model alone", len(heldout))
     zero_shot = score_rows(fitted.zero_shot, heldout, progress)
     return Measured(fitted, split, compiled, zero_shot)
 
@@ -281,7 +281,7 @@ def _folds_for_free(job: Job, count: int) -> Runs:
     The cache answers the folds' calls, and they are not counted again.
     """
     shown = job.progress
-    shown.stage(f"{count} folds, of which nothing is asked", count)
+    shown.stage(f"{count} folds, no model calls", count)
     job = replace(job, compiler=replace(job.compiler, progress=Silent()))
     runs = list[list[Measured]]()
     with _uncounted(job.lm):

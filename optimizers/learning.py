@@ -272,7 +272,7 @@ def _try_form(
     _settled(trial, form)
     set_brief(trial.method, True)
     words = option_words(form.values) + ("" if knowledge else ", without inferred task")
-    job.progress.stage(f"zero-shot, {words}", len(examples))
+    job.progress.stage(f"without examples, {words}", len(examples))
     scored = score_rows(trial, examples, job.progress)
     seed = job.options.seed
     reached = agreement(
@@ -306,7 +306,7 @@ def _try_more(
     if trial.disqualified is not None:
         fate = f"left out, since {trial.disqualified}"
     remark = (
-        f"{option_words(more)} was tried zero-shot, at more calls a row: {job.objective.label} "
+        f"{option_words(more)} was tried without examples, at more calls a row: {job.objective.label} "
         f"{trial.agreement.value:.2f} against {best.agreement.value:.2f} on the training rows; {fate}"
     )
     return trial, remark

@@ -366,8 +366,8 @@ def _cautions(
     read = sum((passes_of(method, row) for row in rows), Passes())
     if read.count:
         yield (
-            f"texts that are read beside the calls: {len(rows):,} rows in {read.count:,} passes of about "
-            f"{read.tokens:,} tokens together; what was read is kept on disk"
+            f"the model also reads each text once, without a call: {len(rows):,} rows in {read.count:,} passes, about "
+            f"{read.tokens:,} tokens, kept on disk"
         )
         return
     reading = None if model is None else offer(model)

@@ -253,7 +253,7 @@ class CompileReport:
         value, low, high, _ = self.difference
         lead = f"{value:+.2f} {interval(low, high)}"
         return (
-            f"CompileReport({self.heldout}; {lead.rstrip()} against zero-shot; "
+            f"CompileReport({self.heldout}; {lead.rstrip()} against the model alone; "
             f"{self.usage.calls:,} calls)"
         )
 
@@ -272,8 +272,8 @@ class CompileReport:
             ["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title
         )
         lines = [
-            ("surface statistics", self.surface),
-            ("zero-shot", self.zero_shot),
+            ("length and overlap", self.surface),
+            ("model alone", self.zero_shot),
             ("compiled", self.heldout),
         ]
         if self.levels.system_means is not None:
@@ -300,7 +300,7 @@ class CompileReport:
         value, low, high, p = self.difference
         beside: list[tuple[str, Any]] = [
             (
-                "compiled less zero-shot",
+                "compiled less model alone",
                 f"{value:+.2f} {tested(low, high, p)}",
             )
         ]
@@ -432,8 +432,8 @@ class AspectsReport:
                 "aspect",
                 Column(label, ".2f"),
                 Column("Spearman", ".2f"),
-                Column("zero-shot", ".2f"),
-                Column("surface", ".2f"),
+                Column("model alone", ".2f"),
+                Column("length and overlap", ".2f"),
                 Column("error", ".2f"),
                 Column("rows", "d"),
                 Column("failed", "d"),

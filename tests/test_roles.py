@@ -129,7 +129,7 @@ ROLES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
         [
             ("new helpfulness -o judge.json", "1..5"),
             ("score labels.csv --judge judge.json -o s.jsonl", "30 scored"),
-            ("estimate s.jsonl --human few.csv", "people alone"),
+            ("estimate s.jsonl --human few.csv", "labels only"),
             ("suggest s.jsonl --labels labels.csv --n 2", "label"),
         ],
     ),

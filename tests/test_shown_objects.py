@@ -115,10 +115,10 @@ def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:
         heldout_predictions=({"long": "list"},) * 99,
     )
     assert one_line(repr(report))
-    assert "+0.40 [0.10, 0.70] against zero-shot; 1,234 calls" in repr(report)
+    assert "+0.40 [0.10, 0.70] against the model alone; 1,234 calls" in repr(report)
     shown = report._repr_html_()
     assert escaped(shown)
-    assert "surface statistics" in shown
+    assert "length and overlap" in shown
     assert "p = 0.010" in shown
 
 

@@ -409,7 +409,7 @@ def _notes(analysis: Analysis) -> list[str]:
         if len(leads) >= FEWEST_LEADS:
             notes.append(
                 f"{line.name}, {line.train} labels: on the training rows the Q of its {len(leads)} candidates less "
-                f"zero-shot's is {np.mean(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})"
+                f"those of the model alone is {np.mean(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})"
             )
     if analysis.missing:
         notes.append(f"{analysis.missing} cells are not run yet")

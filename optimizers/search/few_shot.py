@@ -43,7 +43,7 @@ class LabeledFewShot(DemonstrationSearch):
     class Options(SureOptions):
         sure: float = option(
             0.0,
-            "Share of paired resamples in which the demonstrations must beat zero-shot to stay.",
+            "Share of paired resamples in which the demonstrations must beat the prompt without them to stay.",
             ge=0,
             lt=1,
         )

@@ -56,7 +56,8 @@ class OptunaSearch(DemonstrationSearch):
     class Options(RacingOptions, SureOptions, BootstrapOptions, CandidateOptions):
         trials: int | None = option(
             None,
-            "Trials beside zero-shot; none: two more than `candidates`, as many as random search scores.",
+            "Trials beside the prompt without demonstrations; none: two more than `candidates`, as many as random "
+            "search scores.",
             ge=0,
         )
         startup: int = option(

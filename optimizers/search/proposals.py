@@ -188,7 +188,7 @@ class Desk:
         scored = context.tried[0].scored
         if context.pool != context.rows:
             scored = self.search.score(
-                context.base, context.pool, "zero-shot, training rows"
+                context.base, context.pool, "training rows, without examples"
             )
         return list(zip(self.pool, map(as_prediction, scored.verdicts), strict=True))
 
@@ -271,7 +271,9 @@ class GEPASearch(DemonstrationSearch):
         except Exception as error:
             self._remarks.append(f"gepa could not go on ({_message(error)})")
         if len(context.tried) == 1 and not self._remarks:
-            self._remarks.append("gepa proposed nothing but the zero-shot prompt")
+            self._remarks.append(
+                "gepa proposed nothing but the prompt that it began with"
+            )
 
     def choose(
         self, tried: Sequence[Trial], rows: Sequence[dspy.Example]

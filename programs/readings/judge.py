@@ -572,8 +572,8 @@ def _why_mixed(
     beside = f", the rest from {rest}" if fit.learnt < 1 else ""
     moved = ", ".join(f"{name} {points:.1f}" for name, points in influence.items())
     return (
-        f"a mixture judges: Q {fit.q:.2f} on training rows by weights that were learnt without them, against "
-        f"{fit.direct:.2f} for {alone} alone; {fit.learnt:.0%} of what moves a score comes from these labels"
+        f"several signals are combined: cross-validated Q {fit.q:.2f}, against {fit.direct:.2f} for {alone} alone; "
+        f"{fit.learnt:.0%} of what moves a score comes from these labels"
         f"{beside}; how far it is moved, in percent (standard deviation): {moved}"
     )
 

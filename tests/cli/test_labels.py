@@ -39,7 +39,7 @@ def test_what_was_understood_is_said_in_one_block(cli: Any) -> None:
         "left out, no rating: rows 4, 9",
         "12 rows in the file, 10 of them labels",
         "score = 'Rating (1-5)'",
-        "texts without a role, which the judge is not shown: 'Timestamp'",
+        "not shown to the judge: 'Timestamp'",
         "rationale = 'Comments'",
     ):
         assert part in " ".join(said.split())

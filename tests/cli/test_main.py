@@ -37,7 +37,7 @@ def test_compile_says_what_it_found(
     words = " ".join(done.out.split())
     for part in (
         "24 rows of rows.jsonl",
-        "zero-shot",
+        "model alone",
         "compiled",
         "4-fold cross-validation",
         "Chosen:",
@@ -259,7 +259,7 @@ def test_show(
     assert compile_(rows, "--json").code == 0
     server.forget()
     words = cli("show", made)
-    for part in ("openai/fake", "Accuracy", "Q=", "zero-shot", "rows.jsonl"):
+    for part in ("openai/fake", "Accuracy", "Q=", "model alone", "rows.jsonl"):
         assert part in words.out
     told, saved = cli("show", made, "--json").json, json.loads(made.read_text())
     assert told["program"]["kind"] == "active-critic"

@@ -356,7 +356,10 @@ def test_the_fine_variant_is_kept_where_it_is_clearly_better(
     assert [form.get("variant") for form in made.provenance["forms"]] == [None, "fine"]
     value, other = (f"{form['q']:.2f}" for form in reversed(made.provenance["forms"]))
     outcome = "kept" if right == "fine" else "left out, since it is not clearly better"
-    note = f"variant fine was tried zero-shot, at more calls a row: Q {value} against {other} on the training rows; "
+    note = (
+        f"variant fine was tried without examples, at more calls a row: Q {value} against {other} on the training "
+        "rows; "
+    )
     assert note + outcome in report.notes
     assert note + outcome in made.provenance["notes"]
     assert made.provenance["cost"]["calls"] <= plan.calls

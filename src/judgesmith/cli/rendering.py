@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from judgesmith.running.console import duration, number, out, print_json
-from judgesmith.tables import Table, shortened
+from judgesmith.tables import Table, counted, shortened
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
     from judgesmith.optimizers.report import CompileReport, Plan
@@ -71,23 +71,20 @@ def show_report(
     if report.selected["candidate"] == "zero-shot" and not any(
         note.endswith("(take)") for note in report.notes
     ):
-        verdict = "The search kept the zero-shot prompt: nothing tried did clearly better on the training rows."
+        verdict = "The search kept the model alone: nothing tried did clearly better on the training rows."
     elif p == p and p < 0.05 and value > 0:
-        verdict = "The compiled judge agrees better with people than the zero-shot one."
+        verdict = "The compiled judge agrees better with people than the model alone."
     elif p == p and p < 0.05:
-        verdict = "The compiled judge agrees WORSE with people than the zero-shot one: the search was misled."
+        verdict = "The compiled judge agrees WORSE with people than the model alone: the search was misled."
     elif value > 0:
         verdict = "The compiled judge came out better, but so few rows cannot tell it from chance."
     else:
-        verdict = (
-            "The compiled judge is not better than the zero-shot one on these rows."
-        )
+        verdict = "The compiled judge is not better than the model alone on these rows."
     out.print(
         f"Difference {value:+.2f} {tested(low, high, p)}. {verdict}", markup=False
     )
     out.print(
-        f"Chosen: {report.selected['candidate']} with {report.selected['demos']} demonstrations "
-        f"({training_q(report.selected, len(report.candidates))})."
+        f"Chosen: {_chosen(report.selected)} ({training_q(report.selected, len(report.candidates))})."
     )
     out.print(
         f"Mean error on the scale {judge.scale}: {number(report.calibrated_error)} calibrated, "
@@ -116,6 +113,16 @@ def show_report(
         out.print(f"  {shortened(name)}: {comments_in_words(comments)}", markup=False)
     show_usage(report.usage, report.seconds)
     show_notes(report.notes, shown)
+
+
+def _chosen(selected: Mapping[str, Any]) -> str:
+    """Return the chosen candidate, and the examples in its prompt."""
+    name = selected["candidate"]
+    name = "the model alone" if name == "zero-shot" else name
+    demos = selected["demos"]
+    return (
+        f"{name}, {counted(demos, 'example') if demos else 'no examples'} in the prompt"
+    )
 
 
 def show_usage(usage: Usage, seconds: float) -> None:
@@ -207,7 +214,7 @@ def training_q(selected: Mapping[str, Any], candidates: int) -> str:
     ]
     naive, after = (v if isinstance(v, float) else None for v in result)
     by = objective_label(selected.get("objective"))
-    text = f"{by} {number(naive)} on training rows, each judged without itself in the prompt"
+    text = f"leave-one-out {by} {number(naive)}"
     if candidates < 2 or after is None:
         return text
     return f"{text}; {number(after)} after correction for having been chosen from {candidates} candidates"

@@ -148,7 +148,7 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("within systems", "within_systems"),
         ("within documents", "within_documents"),
         ("systems' mean labels", "system_means"),
-        ("zero-shot", "zero_shot"),
+        ("model alone", "zero_shot"),
     ):
         if (entry := provenance.get(key)) and not aspects:
             lines.append((title, str(entry.get("signature", "–"))))

@@ -62,8 +62,7 @@ def _reading(labels: Labels, account: Account) -> Iterator[str]:
     yield f"columns: {', '.join(roles)}"
     if account.unused:
         yield (
-            f"texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} "
-            "(--columns ROLE=NAME gives one)"
+            f"not shown to the judge: {', '.join(map(repr, account.unused))} (to use a column: --columns ROLE=NAME)"
         )
 
 

@@ -267,7 +267,7 @@ def read_suggestable(
     if all(np.isnan(values).all() for values in readings.values()):
         readings = _counts_of_words(scored.rows)
         scored.notes.append(
-            "no judge has scored these rows: they are spread by length, overlap and repetition alone"
+            "no judge has scored these rows: they are spread by length and overlap alone"
         )
     return scored, readings
 

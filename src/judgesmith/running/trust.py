@@ -124,7 +124,7 @@ class Trust:
             )
         told = f"{whose}. Agreement with people, on rows held out of compiling: {in_words(self.agreement)}."
         if self.baseline:
-            told += f" Length, overlap with the source and repetition alone: {in_words(self.baseline)}."
+            told += f" Length and overlap alone: {in_words(self.baseline)}."
         return told
 
 

@@ -80,16 +80,16 @@ def test_the_report_says_what_weighs(compiled: Judge) -> None:
 def test_the_plan_says_what_is_read() -> None:
     labels = planted_labels()
     notes = planned(Compiler(), Judge(ModelReadings("fluency")), labels, None).notes
-    said = "texts that are read beside the calls: 72 rows in 72 passes of about "
+    said = "the model also reads each text once, without a call: 72 rows in 72 passes, about "
     assert any(note.startswith(said) for note in notes)
     long = replace(
         labels, rows=tuple(replace(row, output=row.output * 400) for row in labels.rows)
     )
     notes = planned(Compiler(), Judge(ModelReadings("fluency")), long, None).notes
-    (note,) = [note for note in notes if note.startswith("texts that are read")]
+    (note,) = [note for note in notes if note.startswith("the model also reads")]
     passes, tokens = (
         int(n.replace(",", ""))
-        for n in re.findall(r"([\d,]+) passes of about ([\d,]+) tokens", note)[0]
+        for n in re.findall(r"([\d,]+) passes, about ([\d,]+) tokens", note)[0]
     )
     characters = sum(len(row.output) for row in long.rows)
     assert passes >= 2 * 72
@@ -208,7 +208,7 @@ def test_a_hosted_models_own_score_has_the_first_word(
         ModelReadings("fluency", reader="local/beside"), train, lm=lm, heldout=heldout
     )
     assert ("head" in judge.method.fitted()) is weighed
-    said = "a mixture judges: " if weighed else "the model's own score judges alone"
+    said = "several signals are combined: " if weighed else "the model's own score judges alone"
     assert any(said in note for note in judge.report.notes)
 
 

@@ -169,7 +169,7 @@ def test_a_model_that_cannot_propose_leaves_the_prompt_as_it_is(
     says(propose=lambda _: fake.Fault(400, "too long"))
     _, record = run(GEPASearch(candidates=4))
     assert [c.name for c in record.candidates] == ["zero-shot"]
-    assert record.reason == "gepa proposed nothing but the zero-shot prompt"
+    assert record.reason == "gepa proposed nothing but the prompt that it began with"
 
 
 def test_a_refused_key_is_said_and_not_searched_around(

@@ -153,7 +153,7 @@ def test_it_learns_a_rule_and_the_loss_falls(trained: Trained) -> None:
     assert abs(np.corrcoef(scores, [row["score"] for row in new])[0, 1]) > 0.9
     student, plain, *_ = report.contenders
     assert student.agreement.objective.pearson > 0.9
-    assert plain.name == "zero-shot student"
+    assert plain.name == "student alone"
     assert plain.agreement.q < student.agreement.q
 
 
@@ -191,12 +191,12 @@ def test_a_student_that_learnt_nothing_is_said_not_to_be_worth_it(
         judge, trained.split, trained.lm, tmp_path / "x.student", options
     ).run()
     assert any(
-        "zero-shot student (Q" in note
+        "student alone (Q" in note
         and ("not worth it" in note or "not sure" in note)
         for note in report.notes
     )
     assert not any(
-        "zero-shot student (Q" in note for note in trained.judge.report.notes
+        "student alone (Q" in note for note in trained.judge.report.notes
     )
     assert report.trained.best == 1
     assert report.rows["human"] == len(trained.split.train)

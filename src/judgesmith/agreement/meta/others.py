@@ -129,8 +129,8 @@ def assumed_on_scale(rows: Rows, on_scale: Collection[str] | None) -> list[str]:
     if not names:
         return []
     return [
-        f"taken to be on the human ratings' scale, since their scores lie inside it: {', '.join(names)}; the error "
-        "on the scale is meaningless for a metric with a scale of its own"
+        f"compared on the scale of the human ratings, as their scores lie inside it: {', '.join(names)}; ignore the "
+        "error on the scale of one that has a scale of its own"
     ]
 
 

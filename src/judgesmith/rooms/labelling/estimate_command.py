@@ -140,11 +140,11 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         "system",
         Column("mean", ".3f"),
         "rank",
-        Column("naive", ".3f"),
-        Column("people alone", ".3f"),
+        Column("judge only", ".3f"),
+        Column("labels only", ".3f"),
         Column("human", "d"),
         Column("judge", "d"),
-        "worth",
+        "as precise as",
     ]
     table = Table(
         columns,
@@ -182,9 +182,7 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
 
 def _decided(sure: int, differences: Sequence[SystemDifference]) -> str:
     """Return how many differences are more than chance, and what the others leave open."""
-    text = (
-        f"{sure} of {len(differences)} differences are more than chance (p after Holm)."
-    )
+    text = f"{sure} of {len(differences)} differences are significant (p after Holm)."
     open_ends = [max(abs(d.low), abs(d.high)) for d in differences]
     if sure == 0:
         text += (

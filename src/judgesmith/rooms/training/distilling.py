@@ -407,7 +407,7 @@ class Distillation:
         plain = Judge(self.method, lm=self.lm, scale=judge.scale)
         judges: list[tuple[str, Judge]] = [
             ("student", judge),
-            ("zero-shot student", plain),
+            ("student alone", plain),
         ]
         if self.teacher is not None:
             judges.append(("teacher", self.teacher))
