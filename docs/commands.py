@@ -12,7 +12,8 @@ from pathlib import Path
 from typer.main import get_command
 
 from judgesmith.cli.commands import Command, shown
-from judgesmith.cli.main import app, command_model
+from judgesmith.cli.main import EXIT_CODES, app, command_model
+from judgesmith.cli.outputs import OUTPUTS
 
 PAGE = Path(__file__).resolve().parent / "pages/reference/cli.md"
 TOP = """# Command line
@@ -37,6 +38,27 @@ def rows(model: type[Command]) -> list[str]:
     return [f"| `{cell(name)}` | {cell(every[name])} |" for name in order]
 
 
+def codes() -> list[str]:
+    """Return the table of exit codes."""
+    rows = [f"| {code} | {cell(meaning)} |" for code, meaning in EXIT_CODES.items()]
+    return ["## Exit codes\n", "| Code | Meaning |", "|---|---|", *rows, ""]
+
+
+def outputs() -> list[str]:
+    """Return the tables of what `--json` prints, from its models."""
+    lines = [
+        "## What --json prints\n",
+        "One object on stdout, at the end. `judgesmith list schemas COMMAND` prints the JSON schema. Other keys may be "
+        "there; those named here stay.\n",
+    ]
+    for output in OUTPUTS.values():
+        lines += [f"{output.__doc__}\n", "| | |", "|---|---|"]
+        for name, field in output.model_fields.items():
+            lines.append(f"| `{name}` | {cell(field.description or '')} |")
+        lines.append("")
+    return lines
+
+
 def page() -> str:
     """Return the page."""
     group = get_command(app)
@@ -53,7 +75,7 @@ def page() -> str:
         if model.example:
             lines.append(f"```console\n$ {model.example}\n```\n")
         lines += ["| | |", "|---|---|", *rows(model), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *codes(), *outputs()]).rstrip() + "\n"
 
 
 def main() -> int:

@@ -65,7 +65,7 @@ def digest(page: Path) -> str:
 
 def digest_of_label() -> str:
     """Return a digest of what the label page is made of."""
-    parts = sorted(LABEL.glob("page.*"))
+    parts = [LABEL / "page.css", LABEL / "page.html"]
     return _digest("".join(part.read_text(encoding="utf-8") for part in parts))
 
 

@@ -124,11 +124,12 @@ def person(words: list[str]) -> list[str]:
     from judgesmith.rooms.labelling.command import Label
     from judgesmith.rooms.labelling.run import open_store
 
-    rows, *words = words[2:]
+    rows, *words = (word for word in words[2:] if word != "--json")
     options = dict(zip(words[::2], words[1::2], strict=True))
     guidelines = Path(options["--guidelines"]) if "--guidelines" in options else None
     wanted = Label(
         rows=rows,
+        kind=options.get("--kind"),
         n=int(options["--n"]),
         repeats=float(options.get("--repeats", 0)) or None,
         guidelines=guidelines,
@@ -146,7 +147,9 @@ def person(words: list[str]) -> list[str]:
                 unit=unit["key"],
                 turn=unit["turn"],
                 request=f"{unit['key']}-{unit['turn']}".ljust(16),
-                answer={"score": 1 + i % 4},
+                answer={"score": 1 + i % 4}
+                if wanted.kind is None
+                else {wanted.kind: ("fail", "pass")[i % 2]},
             )
         )
     opened.store.close()

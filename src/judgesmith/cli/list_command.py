@@ -49,8 +49,8 @@ class List(Command, Json):
     `judgesmith check --judge metric/NAME`. coefficients: of agreement, for `judgesmith check --coefficient NAME`.
     formats: files of rows that can be read. exports: exports of other tools that are read as rows. presets: named
     settings, for `--preset NAME`. aspects: the library's quality aspects, by task. options COMMAND: all options of
-    COMMAND. commands: all commands, and the exit codes. data: benchmark sets with human ratings. models: local
-    language models.
+    COMMAND. commands: all commands, and the exit codes. schemas: JSON schemas of what `--json` prints. data:
+    benchmark sets with human ratings. models: local language models.
     """
 
     example: ClassVar[str] = "judgesmith list commands"
@@ -69,6 +69,7 @@ class List(Command, Json):
         "data",
         "models",
         "commands",
+        "schemas",
     ] = argument(..., "Kind of component.", "WHAT")
     name: str | None = argument(
         None,
@@ -85,6 +86,7 @@ class List(Command, Json):
             "data": self._data,
             "models": self._models,
             "commands": self._commands,
+            "schemas": self._schemas,
         }
         kinds.get(self.what, self._parts)()
 
@@ -151,6 +153,18 @@ class List(Command, Json):
         out.print()
         codes = [(str(code), meaning) for code, meaning in EXIT_CODES.items()]
         _print_table(("exit code", "meaning"), codes)
+
+    def _schemas(self) -> None:
+        from judgesmith.cli.outputs import OUTPUTS, schema
+
+        if self.name is not None:
+            print_json(schema(self.name))
+            return
+        about = {name: output.__doc__ or "" for name, output in OUTPUTS.items()}
+        if self.as_json:
+            print_json({"schemas": about})
+        else:
+            _print_table(("output of", "what it is"), list(about.items()))
 
     def _options(self) -> None:
         from judgesmith.cli.main import command_model
