@@ -14,7 +14,12 @@ from judgesmith.agreement.decisions import (
     auc_when_drawn,
     f1_when_drawn,
 )
-from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.meta.agreement import agreements
+from judgesmith.agreement.meta.inputs import (
+    Beside,
+    EvaluationOptions,
+    aspects_of,
+)
 from judgesmith.agreement.resampling import (
     Agreement,
     Measure,
@@ -436,16 +441,11 @@ def test_intervals_for_other_systems_hold_the_value_of_systems_at_large(level, l
             + rng.normal(size=160)
         )
         judge += 0.4 * rng.normal(size=20)[doc]
-        shared = {
-            "documents": doc,
-            "systems": sys,
-            "levels": [level],
-            "coefficients": ["q"],
-            "rounds": 200,
-        }
+        judged = aspects_of({"j": judge}, {"overall": human}, doc, sys, Beside(), [])
         for wide in (False, True):
-            found = meta_evaluate({"j": judge}, human, new_systems=wide, **shared)
-            cell = found.cell("j", "overall", level, "q")
+            options = EvaluationOptions(rounds=200, new_systems=wide)
+            whole = {"overall": []}
+            (cell,) = agreements(["j"], judged, [level], ["q"], options, whole, [])
             held.append(cell["low"] <= least <= cell["high"])
     documents, systems = np.reshape(held, (-1, 2)).mean(axis=0)
     assert documents < 0.9 < 0.93 <= systems

@@ -148,9 +148,7 @@ class Decision(Coefficient):
     """Why there is no value where it rests on no row."""
 
     @abstractmethod
-    def when_drawn(
-        self, judged: Vector | Codes, people: Vector | Codes, units: Codes
-    ) -> Any:
+    def when_drawn(self, judged: Any, people: Any, units: Codes, /) -> Any:
         """Return the measure as a function of how often each unit is drawn, `resampling.Bounded`.
 
         Args:

@@ -31,10 +31,7 @@ class WeightedKappa(Decision):
     chance = 0.0
     kinds = ("category",)
     fits = "categories"
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return kappa of drawn units."""
-        return kappa_when_drawn(judged, people, units)
+    when_drawn = staticmethod(kappa_when_drawn)
 
 
 @coefficients.register
@@ -47,10 +44,7 @@ class CohenKappa(Decision):
     low = -1.0
     chance = 0.0
     fits = "categories"
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return kappa of drawn units."""
-        return cohen_when_drawn(judged, people, units)
+    when_drawn = staticmethod(cohen_when_drawn)
 
 
 @coefficients.register
@@ -62,10 +56,7 @@ class Accuracy(Decision):
     about = "Share of rows decided as people did."
     kinds = ("category", "binary")
     fits = "categories"
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return the share of drawn units."""
-        return accuracy_when_drawn(judged, people, units)
+    when_drawn = staticmethod(accuracy_when_drawn)
 
 
 @coefficients.register
@@ -78,10 +69,7 @@ class BalancedAccuracy(Decision):
     chance = 0.5
     kinds = ("binary",)
     fits = "pass and fail"
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return the mean of drawn units."""
-        return balanced_when_drawn(judged, people, units)
+    when_drawn = staticmethod(balanced_when_drawn)
 
 
 @coefficients.register
@@ -93,10 +81,7 @@ class F1(Decision):
     about = "F1 for fail."
     kinds = ("binary",)
     fits = "pass and fail"
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return F1 of drawn units."""
-        return f1_when_drawn(judged, people, units)
+    when_drawn = staticmethod(f1_when_drawn)
 
 
 @coefficients.register
@@ -108,10 +93,7 @@ class Precision(Decision):
     about = "Share of the judge's fails that people fail, too. Only on request."
     fits = "pass and fail"
     empty = "the judge fails no row"
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return the share of drawn units, of the rows that it rests on."""
-        return accuracy_when_drawn(judged, people, units)
+    when_drawn = staticmethod(accuracy_when_drawn)
 
     def counted(self, decided: Codes, people: Codes) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that the judge fails."""
@@ -127,10 +109,7 @@ class Recall(Decision):
     about = "Share of people's fails that the judge finds (TNR). Only on request."
     fits = "pass and fail"
     empty = "people fail no row"
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return the share of drawn units, of the rows that it rests on."""
-        return accuracy_when_drawn(judged, people, units)
+    when_drawn = staticmethod(accuracy_when_drawn)
 
     def counted(self, decided: Codes, people: Codes) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that people fail."""
@@ -146,10 +125,7 @@ class Sensitivity(Decision):
     about = "Share of people's passes that the judge lets pass (TPR). Only on request."
     fits = "pass and fail"
     empty = "people pass no row"
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return the share of drawn units, of the rows that it rests on."""
-        return accuracy_when_drawn(judged, people, units)
+    when_drawn = staticmethod(accuracy_when_drawn)
 
     def counted(self, decided: Codes, people: Codes) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that people pass."""
@@ -167,10 +143,7 @@ class Auc(Decision):
     kinds = ("binary",)
     fits = "pass and fail"
     by_scores = True
-
-    def when_drawn(self, judged: Any, people: Any, units: Any) -> Bounded:
-        """Return the area of drawn units, from scores and people's passes."""
-        return auc_when_drawn(judged, people, units)
+    when_drawn = staticmethod(auc_when_drawn)
 
 
 @coefficients.register
