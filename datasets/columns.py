@@ -211,8 +211,8 @@ class Columns:
         Raises:
             LabelsError: If it is no probability.
         """
-        column = self.texts.get("label_chance", "")
-        cell = as_text(record.get(column))
+        column = self.texts.get("label_chance")
+        cell = None if column is None else as_text(record.get(column))
         if not cell:
             return math.nan
         try:

@@ -374,7 +374,9 @@ class Compared:
 
 
 #: Roles of a table of comparisons that its sides do not have.
-_OF_PAIRS = frozenset({"output_a", "output_b", "winner", "score"})
+_OF_PAIRS = frozenset(
+    {"output_a", "output_b", "system_a", "system_b", "winner", "score"}
+)
 
 
 def read_compared(

@@ -17,17 +17,19 @@ from judgesmith.wording import folded, spaced, words_of
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(
-    r"(?P<subject>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)"
+    r"(?P<subject>.*?)_?(?P<side>a|b|1|2|left|right|links|rechts|first|second|chosen|rejected)"
 )
 _SIDES = {
     "a": 0,
     "1": 0,
     "left": 0,
+    "links": 0,
     "first": 0,
     "chosen": 0,
     "b": 1,
     "2": 1,
     "right": 1,
+    "rechts": 1,
     "second": 1,
     "rejected": 1,
 }
@@ -35,16 +37,27 @@ _OPPOSITE = {
     "a": "b",
     "1": "2",
     "left": "right",
+    "links": "rechts",
     "first": "second",
     "chosen": "rejected",
 }
 #: Names of a column of outputs; `text` may be the source of two outputs.
 _OF_OUTPUT = frozenset[str]().union(*ROLES["output"]) - {"text"}
 _OUTPUTS = word_set(WORDS["preferences"]["outputs"]) | {""}
-_SYSTEMS = frozenset({"model", "system", "model_name", "model_id"})
+_SYSTEMS = frozenset(
+    {
+        "model",
+        "system",
+        "model_name",
+        "model_id",
+        "version",
+        "prompt_version",
+        "variant",
+    }
+)
 _WINNERS = tuple(WORDS["preferences"]["winners"])
 #: Words of the winner's column where it has another name: "Which is better?".
-_WINNER_WORDS = word_set("winner better best prefer preferred preference choice")
+_WINNER_WORDS = word_set("winner better best prefer preferred preference choice besser")
 _TIES = word_set(WORDS["preferences"]["ties"], "|")
 #: "A>>B", "A = B".
 _RELATION = re.compile(r"\[*(a|b|1|2) ?(>+|<+|=+|≈|~)=? ?(a|b|1|2)\]*")
@@ -92,13 +105,15 @@ class Pairs:
 
         Args:
             names: The columns of the table.
-            chosen: Columns by role: output_a, output_b, winner.
+            chosen: Columns by role: output_a, output_b, system_a, system_b, winner.
             decided: True if a column must state the better one.
         """
         both = {_plain(name): name for name in names}
         outputs = systems = None
         if "output_a" in chosen and "output_b" in chosen:
             outputs = (chosen["output_a"], chosen["output_b"])
+        if "system_a" in chosen and "system_b" in chosen:
+            systems = (chosen["system_a"], chosen["system_b"])
         for plain, name in both.items():
             match = _SIDE.fullmatch(plain)
             if match is None or match["side"] not in _OPPOSITE:
@@ -288,6 +303,12 @@ def names_a_side(value: Any, pairs: Pairs) -> bool:
 
 def only_pair(names: Sequence[str]) -> tuple[str, ...]:
     """Return the only two columns whose names differ in nothing but the side; none if there are several such pairs."""
+    pairs = side_pairs(names)
+    return pairs[0] if len(pairs) == 1 else ()
+
+
+def side_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pairs of columns whose names differ in nothing but the side."""
     words = {
         tuple(re.findall(r"[^\W\d_]+|\d+", spaced(name).casefold())): name
         for name in names
@@ -300,7 +321,7 @@ def only_pair(names: Sequence[str]) -> tuple[str, ...]:
             if word in _OPPOSITE
         ]
         pairs += [(name, words[other]) for other in others if other in words]
-    return pairs[0] if len(pairs) == 1 else ()
+    return pairs
 
 
 def _details(record: Mapping[str, Any]) -> Any:

@@ -1,5 +1,6 @@
 """`judgesmith compare` as a user runs it: files of every shape, refusals, exit codes, the page, kept versions."""
 
+import itertools
 import json
 import random
 from collections.abc import Callable
@@ -303,7 +304,11 @@ def test_wrong_files_are_refused(
         write(tmp_path / f"u{path.name}", without(lines(path), "verdict", "judge"))
         for path in two
     ]
-    cli("compare", *unscored).refused_at_once("no row has a verdict")
+    unrated = [
+        write(tmp_path / f"n{path.name}", without(lines(path), "label", "score"))
+        for path in unscored
+    ]
+    cli("compare", *unrated).refused_at_once("no row has a verdict of a judge, nor a")
     three = write(tmp_path / "three.jsonl", history(3))
     cli("compare", three).refused_at_once("name two of them with --base and --new")
 
@@ -402,3 +407,63 @@ def test_choices_between_equal_outputs_belong_to_their_inputs(
     cli(
         "compare", scored, "--judge", "gpt4_winner", "--human", unnamed
     ).refused_at_once("for several inputs")
+
+
+# A stranger's files -------------------------------------------------------------------------------------------------
+
+
+def strangers(path: Path, *, judge: bool) -> Path:
+    """Write a German spreadsheet of two prompts' answers, shuffled, of which 30 are rated."""
+    rng = random.Random(5)
+    rows = []
+    for n, prompt in itertools.product(range(40), ("alt", "neu")):
+        quality = 3 + 0.8 * (prompt == "neu") + rng.gauss(0, 0.5)
+        rating = f"{round(2 * quality) / 2:.1f}".replace(".", ",") if n < 15 else ""
+        cells = [f"HD-{3000 + n}", prompt, f"Wie kündige ich {n * 37}?"]
+        cells += [f"Antwort {prompt} {rng.randint(0, 10**6)}", rating]
+        cells += [f"{quality:.2f}".replace(".", ",")] if judge else []
+        rows.append(";".join(cells))
+    rng.shuffle(rows)
+    names = "Ticket-ID;Prompt-Version;Kundenanfrage;Antwort;Bewertung Anna"
+    head = f"{names};GPT-Note" if judge else names
+    path.write_text("\n".join([head, *rows]), encoding="cp1252")
+    return path
+
+
+@pytest.mark.parametrize("judge", [True, False])
+def test_a_strangers_spreadsheet_needs_no_option(
+    cli: Cli, tmp_path: Path, judge: bool
+) -> None:
+    path = strangers(tmp_path / "prompts.csv", judge=judge)
+    told = cli("compare", path, "--base", "alt", "--new", "neu", "--json").json
+    assert told["verdict"] == "better"
+    assert told["sentence"].startswith("neu is better than alt: +0.")
+    assert told["sentence"].endswith("by 15 labelled documents of alt and 15 of neu.")
+    notes = " ".join(told["notes"])
+    assert "human ratings are taken from the column 'Bewertung Anna'" in notes
+    if judge:
+        assert "the judge's scores are taken from the column 'GPT-Note'" in notes
+    else:
+        assert "people's ratings alone decide" in notes
+    shown = cli("compare", path, "--base", "alt", "--new", "neu").out
+    (head,) = (line for line in shown.splitlines() if line.startswith(" version"))
+    assert ("judge" in head) is judge
+
+
+def test_sides_of_a_strangers_comparisons_are_found(cli: Cli, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    rows = ["Frage;Antwort links;Antwort rechts;Prompt links;Prompt rechts;Besser"]
+    for n in range(40):
+        sides = ["v1", "v2"]
+        rng.shuffle(sides)
+        better = "links" if (sides[0] == "v2") == (rng.random() < 0.8) else "rechts"
+        rows.append(
+            f"Frage {n}?;a {n} {sides[0]};b {n} {sides[1]};{';'.join(sides)};{better}"
+        )
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join(rows), encoding="utf-8-sig")
+    told = cli("compare", path, "--json").json
+    assert (told["base"], told["new"], told["verdict"]) == ("v1", "v2", "better")
+    assert "taken from the columns 'Prompt links' and 'Prompt rechts'" in " ".join(
+        told["notes"]
+    )

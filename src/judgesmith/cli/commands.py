@@ -226,8 +226,8 @@ class Rows(Options):
     columns: list[str] = flag(
         [],
         "Column of a role, such as score=rating. Roles: output, source, score, id, doc_id, group, system, context, "
-        "reference, messages, turn, rater, rationale, output_a, output_b, winner, chosen_by, label_chance, rater_score "
-        "(one for each rater). Default: columns with the usual names. Repeatable.",
+        "reference, messages, turn, rater, rationale, output_a, output_b, system_a, system_b, winner, chosen_by, "
+        "label_chance, rater_score (one for each rater). Default: columns with the usual names. Repeatable.",
         metavar="ROLE=NAME",
         effect=CONTENT,
     )

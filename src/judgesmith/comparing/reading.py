@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,30 @@ import numpy as np
 from judgesmith.comparing.kept import Kept, is_kept, read_kept
 from judgesmith.datasets.benchmarks.registry import PREFIX
 from judgesmith.datasets.loading import Compared, read_compared
-from judgesmith.datasets.marks import unrated
-from judgesmith.datasets.preferences import Pairs
+from judgesmith.datasets.marks import pointed, unrated
+from judgesmith.datasets.meanings import (
+    holds_ratings,
+    likely_scores,
+    speaks_of_machine,
+)
+from judgesmith.datasets.preferences import Pairs, side_pairs
 from judgesmith.datasets.row import Row
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.few import Scored, people_of, read_few, roles_of
-from judgesmith.evaluating.sources import VERDICTS, inside, read_file, some
+from judgesmith.evaluating.sources import (
+    VERDICTS,
+    inside,
+    read_file,
+    some,
+    verdict_of,
+)
 from judgesmith.programs.contract import ratings_of
 from judgesmith.rows import DERIVED
 from judgesmith.running.contracts import Held, contract_in
 from judgesmith.running.opening import names_in, rows_file
+
+#: Columns of so many different names at most may be those of versions.
+MOST_GUESSED = 12
 
 
 @dataclass
@@ -61,6 +75,8 @@ class Versions:
     aspect: str = ""
     decisions: tuple[float, float] | None = None
     wins: bool = False
+    judged: bool = True
+    """A judge scored the answers; else their scores are all 0, which tells nothing."""
     marks: dict[str, str] = field(default_factory=dict)
     held: list[Held] = field(default_factory=list)
     """What the judge that scored them was compiled from."""
@@ -149,10 +165,25 @@ def read_versions(
             f"{result.origin} does not say which judge scored it: it is taken for {result.mark}, as of the history"
         )
     if all(math.isnan(one.judge) for one in result.answers):
-        raise OptionError(
-            f"{result.origin}: no row has a verdict; name the judge's scores with --judge COLUMN"
-        )
+        _without_judge(result)
     return result
+
+
+def _without_judge(result: Versions) -> None:
+    """Let people's ratings alone decide.
+
+    Raises:
+        OptionError: If there are none either.
+    """
+    if all(math.isnan(one.human) for one in result.answers):
+        raise OptionError(
+            f"{result.origin}: no row has a verdict of a judge, nor a rating; name the judge's scores with --judge "
+            "COLUMN, or people's ratings with --human COLUMN"
+        )
+    result.notes.append("no judge scored these rows: people's ratings alone decide")
+    result.judged = False
+    for one in result.answers:
+        one.judge = 0.0
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -175,24 +206,103 @@ class _Part:
 def _part(name: str, request: Request) -> _Part:
     path = rows_file(name)
     pairs = read_compared(path, request.columns)
-    return _of_rows(name, request) if pairs is None else _of_pairs(path, pairs, request)
+    if pairs is None:
+        return _of_rows(name, request)
+    notes = []
+    if not any(pair.a.system for pair, _ in pairs):
+        sides = _versions_of_sides([record for _, record in pairs], request)
+        if sides:
+            request = replace(request, columns={**request.columns, **sides})
+            pairs = read_compared(path, request.columns) or pairs
+            named = " and ".join(map(repr, sides.values()))
+            notes.append(f"the versions are taken from the columns {named}")
+    part = _of_pairs(path, pairs, request)
+    part.notes += notes
+    return part
+
+
+def _versions_of_sides(
+    records: Sequence[Mapping[str, Any]], request: Request
+) -> dict[str, str]:
+    """Return the columns that name the versions of both outputs, by role; {} where none or several may.
+
+    Their names differ in the side alone, as those of the outputs do, and their cells are the names of a few versions.
+    """
+    names = list(dict.fromkeys(name for record in records for name in record))
+    found = []
+    for one, other in side_pairs(names):
+        cells = [(record.get(one), record.get(other)) for record in records]
+        versions = {str(cell) for pair in cells for cell in pair}
+        apart = all(first and second and first != second for first, second in cells)
+        if apart and len(versions) <= MOST_GUESSED < len(records):
+            found.append({"system_a": one, "system_b": other})
+    return found[0] if len(found) == 1 else {}
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """Columns that nobody named: people's ratings and a judge's scores, with notes on what was taken."""
+
+    human: list[str] = field(default_factory=list)
+    judges: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, name: str, request: Request) -> _Guess:
+        """Return what a file's columns of numbers and words could be, where only one could be each."""
+        file = read_file(name, request.columns, orders=request.orders)
+        taken = {*file.columns.texts.values(), request.judge}
+        taken |= {column for own in file.columns.aspects.values() for column in own[:1]}
+        if any(verdict_of(record) for record in file.records):
+            taken |= set(file.names())
+        names = [one for one in file.names() if one not in taken]
+        records: Sequence[Mapping[str, Any]] = file.records
+        if file.decimal_comma:
+            records = [
+                {one: pointed(cell) for one, cell in record.items()}
+                for record in records
+            ]
+        people = [
+            one for one in likely_scores(records, names) if not speaks_of_machine(one)
+        ]
+        machines = [
+            one
+            for one in names
+            if speaks_of_machine(one) and holds_ratings(records, one)
+        ]
+        guess = cls()
+        if not request.judge and len(machines) == 1:
+            guess.judges.append(machines[0])
+            guess.notes.append(
+                f"the judge's scores are taken from the column {machines[0]!r}; --judge names another"
+            )
+        if not request.human and not file.aspects() and len(people) == 1:
+            guess.human.append(people[0])
+            guess.notes.append(
+                f"human ratings are taken from the column {people[0]!r}; --human names another"
+            )
+        return guess
 
 
 def _of_rows(name: str, request: Request) -> _Part:
     """Read a file of one output a row."""
     own = [one for one in request.columns_of_ratings if _is_in(name, one)]
+    guess = _Guess.of(name, request)
     options: dict[str, Any] = {
-        "human": own,
-        "judges": [request.judge] if request.judge else (),
+        "human": own or guess.human,
+        "judges": [request.judge] if request.judge else guess.judges,
         "aspect": request.aspect,
         "columns": request.columns,
         "orders": request.orders,
         "of_versions": True,
     }
     scored = read_few(name, **options, labels_needed=False)
-    wanted = not request.human and any(row.scores for row in scored.rows)
+    scored.notes += guess.notes
+    own = own or guess.human
+    wanted = not request.human and not own and any(row.scores for row in scored.rows)
     if wanted:
         scored = read_few(name, **options)
+        scored.notes += guess.notes
     nothing = np.full(len(scored.rows), math.nan)
     scores = next(iter(scored.judges.values()), nothing)
     answers = []
@@ -207,7 +317,10 @@ def _of_rows(name: str, request: Request) -> _Part:
         one.suggested = row.suggested
         one.chance = row.chance
         answers.append(one)
-    marks = _marks((row.columns for row in scored.rows), request)
+    marks = _marks(
+        (row.columns for row in scored.rows),
+        request.judge or next(iter(guess.judges), ""),
+    )
     rated = scored.aspect if own or wanted else ""
     part = _Part(scored.origin, answers, marks, scored.notes, rated, scored.decisions)
     part.held = scored.held
@@ -247,7 +360,11 @@ def _of_pairs(
             one.judge = share if side == 0 else 1 - share
             one.human = won if side == 0 else 1 - won
             answers.append(one)
-    part = _Part(path.name, answers, _marks(records, request), wins=True)
+    part = _Part(path.name, answers, _marks(records, choices.named), wins=True)
+    if choices.named and not request.judge:
+        part.notes.append(
+            f"the judge's choices are taken from the column {choices.named!r}; --judge names another"
+        )
     part.aspect = "preference"
     return part
 
@@ -276,7 +393,14 @@ class _Choices:
         for column in VERDICTS:
             if any(inside(record, column) is not None for record in records):
                 return cls(origin, column, pairs)
-        return cls(origin, "", pairs)
+        found = [] if pairs is None else pairs.judged_by(records, names)
+        machines = [one for one in found if speaks_of_machine(one)]
+        return cls(origin, machines[0] if len(machines) == 1 else "", pairs)
+
+    @property
+    def named(self) -> str:
+        """The column, unless verdicts of `score` stand there."""
+        return "" if self.column in VERDICTS else self.column
 
     def share(self, record: Mapping[str, Any], line: int) -> float:
         """Return the judge's share for the first output, NaN without one.
@@ -300,10 +424,10 @@ class _Choices:
             raise LabelsError(f"{where}: {error}") from None
 
 
-def _marks(records: Iterable[Mapping[str, Any]], request: Request) -> list[str]:
-    """Return what tells the judges of scored rows from others."""
-    if request.judge:
-        return [f"column {request.judge!r}"]
+def _marks(records: Iterable[Mapping[str, Any]], judge: str) -> list[str]:
+    """Return what tells the judges of scored rows from others. judge: the column of one; "" for verdicts."""
+    if judge:
+        return [f"column {judge!r}"]
     found = dict[str, None]()
     for record in records:
         told = contract_in(record)

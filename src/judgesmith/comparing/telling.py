@@ -34,10 +34,11 @@ def show(
 
 def means(found: Comparison, versions: Versions) -> Table:
     """Return the means of both versions, and their difference."""
+    judge_column = [Column("judge", ".3f")] if versions.judged else []
     columns: list[Column | str] = [
         "version",
         Column("people", ".3f"),
-        Column("judge", ".3f"),
+        *judge_column,
         Column("labelled", "d"),
     ]
     about = f", {versions.aspect}" if versions.aspect else ""
@@ -46,10 +47,12 @@ def means(found: Comparison, versions: Versions) -> Table:
     labelled = dict(zip((found.base, found.new), found.labelled, strict=True))
     for name in (found.base, found.new):
         one = own[name]
-        table.add(name, one.human, one.judge, labelled[name])
+        scores = [one.judge] if versions.judged else []
+        table.add(name, one.human, *scores, labelled[name])
     people = Cell(found.difference, found.low, found.high)
     judge = Cell(found.judge.difference, found.judge.low, found.judge.high)
-    table.add("difference", people, judge, "")
+    ends = [judge] if versions.judged else []
+    table.add("difference", people, *ends, "")
     return table
 
 
