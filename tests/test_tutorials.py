@@ -8,20 +8,14 @@ says to install.
 import contextlib
 import io
 import json
-import os
-import re
-import runpy
 import shlex
-import subprocess
-import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from loopback import Server
-from scripts import script
+from pages_run import run, tutorials
 from tracked import tracked
 
 from judgesmith.cli import main as command_line
@@ -29,12 +23,6 @@ from judgesmith.errors import JudgesmithError
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS, EXAMPLES = ROOT / "docs/pages/tutorials", ROOT / "docs/pages/examples"
-tutorials = script("tutorials")
-EXTRAS = set(
-    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-        "optional-dependencies"
-    ]
-)
 #: Pages with commands that need a model, a machine or a data set which is not here.
 READ = [
     path
@@ -53,52 +41,6 @@ def place(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setenv("OPENAI_BASE_URL", server.base)
     monkeypatch.setenv("OPENAI_API_KEY", "unused")
     return folder
-
-
-def run(words: list[str], cli: Any) -> tuple[int, str]:
-    match words:
-        case ["judgesmith", "label", *_]:
-            done = cli(*tutorials.person(words)[1:])
-        case ["judgesmith", *arguments]:
-            done = cli(*arguments)
-        case ["python", "-m", "pytest", *arguments]:
-            process = subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "pytest",
-                    "-p",
-                    "no:cacheprovider",
-                    "-n0",
-                    *arguments,
-                ],
-                capture_output=True,
-                text=True,
-                timeout=300,
-                env=os.environ
-                | {
-                    "PYTHONPATH": os.pathsep.join(
-                        [".", os.environ.get("PYTHONPATH", "")]
-                    )
-                },
-            )
-            return process.returncode, process.stdout + process.stderr
-        case ["python", script]:
-            runpy.run_path(script, run_name="__main__")
-            return 0, ""
-        case ["pip", "install", *names]:
-            wanted = {
-                extra
-                for name in names
-                for found in re.findall(r"\[(.*)\]", name)
-                for extra in found.split(",")
-            }
-            return int(not wanted <= EXTRAS), f"no such extra: {wanted - EXTRAS}"
-        case _:
-            raise AssertionError(
-                f"the tests do not know how to run {shlex.join(words)}"
-            )
-    return done.code, done.out + done.err
 
 
 @pytest.mark.parametrize("name", ["spreadsheet", "fastapi", "ci", "label", "agents"])
