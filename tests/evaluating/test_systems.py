@@ -34,3 +34,7 @@ def test_systems_are_told_apart_by_labels_and_judge(cli: Any, tmp_path: Path) ->
         "gpt's scores, drawn to the line of people's means by the judge's."
     ) in said
     assert "pairs of systems" not in cli(*words).said  # asked for by its level
+    (answer,) = cli(*words, "--json").told["answers"]
+    assert answer["facts"][0].startswith("Spearman ρ: among the rows of one system 0.")
+    assert ", of one document 0." in answer["facts"][0]
+    assert ", over all rows 0." in answer["facts"][0]

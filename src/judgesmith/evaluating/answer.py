@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.agreement.coefficients import title_of
 from judgesmith.agreement.correlation import Vector
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
 from judgesmith.agreement.meta.inputs import AVERAGE
@@ -112,12 +113,38 @@ def _of_scores(data: Judged, result: MetaEvaluation) -> Answer:
         constant = f"{judge} gave all {len(given)} answers {given[0]:g}: it tells nothing apart."
         return Answer(judge, aspect, constant, "Do not let it decide.", False)
     ordered = _in_pairs(data, result, judge, aspect)
-    facts = (told, *_off(result, data, aspect)) if ordered else ()
+    by_level = tuple(_by_level(result, name))
+    facts = (*by_level, told, *_off(result, data, aspect)) if ordered else by_level
     if data.unequal:
         return Answer(judge, aspect, ordered or told, _unequal(data), None, facts)
     advice = _unfit(data) or _of_order(row)
     may = False if row["high"] < 0 else None
     return Answer(judge, aspect, ordered or told, advice, may, facts)
+
+
+def _by_level(result: MetaEvaluation, name: str) -> Iterator[str]:
+    """Yield the agreement within systems and documents beside that over all rows, where systems are named.
+
+    A judge that knows systems alone agrees over all rows, too.
+    """
+    levels = {
+        row["level"]: row
+        for row in rows_of(result.agreement)
+        if row["coefficient"] == name and not math.isnan(row["value"])
+    }
+    if "within" not in levels:
+        return
+    told = []
+    for level, where in (
+        ("within", "among the rows of one system"),
+        ("sample", "of one document"),
+        ("pooled", "over all rows"),
+    ):
+        if level in levels:
+            row = levels[level]
+            value = with_interval(row["value"], row["low"], row["high"])
+            told.append(f"{where} {value}")
+    yield f"{title_of(name)}: {', '.join(told)}."
 
 
 def _of_order(row: Mapping[str, Any]) -> str:
