@@ -22,7 +22,9 @@ TEXT = (
     Path(__file__).resolve().parents[1] / "docs/pages/howto/extending.md"
 ).read_text(encoding="utf-8")
 #: File name -> its text, for every block that names its file in the first line.
-FILES: dict[str, str] = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", TEXT, re.DOTALL))
+FILES: dict[str, str] = dict(
+    re.findall(r"```\w+(?: title=\"|\n# )(\S+?)\"?\n(.*?)```", TEXT, re.DOTALL)
+)
 NEW = "import judgesmith as js; js.Judge(js.DirectScorer('fluency')).save('judge.json')"
 COMMAND = "import sys; from judgesmith.cli.main import main; sys.argv[0] = 'judgesmith'; main()"
 
@@ -57,6 +59,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for name, body in FILES.items():
         if not name.startswith("test_"):
+            (package / name).parent.mkdir(exist_ok=True)
             (package / name).write_text(body, encoding="utf-8")
     python(
         "-m",
@@ -72,7 +75,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder=package,
     )
     assert {path.name for path in target.glob("*.py")} == {
-        name for name in FILES if name.endswith(".py") and not name.startswith("test_")
+        name
+        for name in FILES
+        if re.fullmatch(r"\w+\.py", name) and not name.startswith("test_")
     }
     return target
 
@@ -109,6 +114,11 @@ def test_every_example_is_here() -> None:
         "shortest.py",
         "numerals.py",
         "echo.py",
+        "jaccard.py",
+        "near.py",
+        "towns/__init__.py",
+        "towns/towns.jsonl",
+        "pleas.py",
         "outputs.py",
         "shouting.py",
         "test_parts_of_mine.py",
@@ -259,6 +269,21 @@ def test_texts_are_perturbed_by_the_example(
         for ask in server.judged
     )
     assert "echo" in (tmp_path / "pairs.jsonl").read_text(encoding="utf-8")
+
+
+def test_metric_objective_set_and_screen_are_known(
+    site: Path, server: Server, labels: Path, tmp_path: Path
+) -> None:
+    listed = python("-c", COMMAND, "list", "metrics", folder=tmp_path, site=site)
+    assert "jaccard" in listed.stdout
+    read = ("list", "data", "bench/towns", "--json")
+    card = python("-c", COMMAND, *read, folder=tmp_path, site=site)
+    assert json.loads(card.stdout)["rows_here"] == 8
+    words = ("compile", labels, "--lm", "openai/fake", "--objective", "near")
+    planned = python(
+        "-c", COMMAND, *words, "--dry-run", "--json", folder=tmp_path, site=site
+    )
+    assert json.loads(planned.stdout)["objective"] == "near"
 
 
 def test_the_examples_pass_the_contract_suites(site: Path, tmp_path: Path) -> None:

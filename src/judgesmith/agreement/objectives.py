@@ -224,8 +224,8 @@ class Q(Objective):
         return f"r+rho+tau|{self.level}"
 
 
-class _OfRows(Objective):
-    """Base of the objectives that are not sums of correlations.
+class OfRows(Objective):
+    """Base of the objectives that are not sums of correlations: a subclass has `statistic`.
 
     undefined: reason for a missing value.
     """
@@ -233,6 +233,7 @@ class _OfRows(Objective):
     undefined: ClassVar[str] = "no rows"
 
     def reached(self, percents: Vector, rows: Rows) -> Reached:
+        """Return the value for these scores, failed rows imputed; chance with a reason where there is none."""
         failed = int(np.isnan(percents).sum())
         if failed == len(percents):
             return Reached(
@@ -249,7 +250,7 @@ class _OfRows(Objective):
         units = id_codes(self.units(rows), len(x), "groups")
         n = self._rests_on(rows)
         value = float(
-            self._statistic(x, rows, units)(np.ones((1, int(units.max()) + 1)))[0, 0]
+            self.statistic(x, rows, units)(np.ones((1, int(units.max()) + 1)))[0, 0]
         )
         if math.isnan(value):
             return Reached(self.chance, n, failed, self.undefined)
@@ -277,7 +278,7 @@ class _OfRows(Objective):
                 doc = id_codes(rows.documents, len(rows.human), "documents")
             for predicted in predictions:
                 imputed = impute(np.asarray(predicted, float), doc)
-                statistics.append(self._statistic(imputed, rows, units))
+                statistics.append(self.statistic(imputed, rows, units))
         within = [statistic.within for statistic in statistics[:1]]
         return Agreement(
             statistics, values, count, len(rows.human), True, reason, *within
@@ -287,11 +288,11 @@ class _OfRows(Objective):
         return len(rows.human)
 
     @abstractmethod
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+    def statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
         """Return the value as a function of how often each unit counts, NaN where undefined."""
 
 
-class _OfDecisions(_OfRows):
+class _OfDecisions(OfRows):
     undefined = "people put all rows into one category"
 
     def _people(self, rows: Rows) -> tuple[Codes, int]:
@@ -326,7 +327,8 @@ class Kappa(_OfDecisions):
     kinds = ("category",)
     fits = ("category", "binary")
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+    def statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+        """Return the value as a function of how often each unit counts."""
         return kappa_when_drawn(*self._decided(x, rows), units)
 
 
@@ -342,12 +344,13 @@ class AUC(_OfDecisions):
     fits = ("binary",)
     chance = reach = 0.5
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+    def statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+        """Return the value as a function of how often each unit counts."""
         return auc_when_drawn(x, self._people(rows)[0], units)
 
 
 @objectives.register
-class PairwiseAccuracy(_OfRows):
+class PairwiseAccuracy(OfRows):
     """Share of one document's untied pairs of outputs that the judge orders as people did; equal scores count half.
 
     Untied are pairs that people rated differently. The likelihood of a Bradley-Terry model would be the other natural
@@ -373,12 +376,13 @@ class PairwiseAccuracy(_OfRows):
     def _rests_on(self, rows: Rows) -> int:
         return int(ordered_pairs(rows.human, rows.human, rows.documents)[2].sum())
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+    def statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+        """Return the value as a function of how often each unit counts."""
         return pairwise_when_drawn(x, rows.human, rows.documents)
 
 
 @objectives.register
-class Closeness(_OfRows):
+class Closeness(OfRows):
     """Mean over rows of 1 - |judge - people|, in shares of the scale, in [0, 1].
 
     An optimizer that averages a metric over rows maximises it. Unlike the others it rewards a judge that gives every
@@ -399,7 +403,8 @@ class Closeness(_OfRows):
             return replace(result, reason=None)
         return result
 
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+    def statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
+        """Return the value as a function of how often each unit counts."""
         return mean_when_drawn(
             1 - np.minimum(np.abs(x - rows.human), 100.0) / 100, units
         )

@@ -1,4 +1,4 @@
-"""Contract suites: what holds for every judge, optimizer, perturbation and metric, for parts of other packages, too.
+"""Contract suites: what holds for every part of a kind, for those of other packages, too.
 
     from judgesmith.testing import JudgeContract
 
@@ -21,18 +21,32 @@ except ImportError:
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{suite}"
-        for suite in ("judges", "optimizers", "perturbations", "metrics")
+        for suite in (
+            "benchmarks",
+            "judges",
+            "metrics",
+            "objectives",
+            "optimizers",
+            "perturbations",
+            "screens",
+        )
     )
 )
 
+from judgesmith.testing.benchmarks import BenchmarkContract  # noqa: E402
 from judgesmith.testing.judges import JudgeContract  # noqa: E402
 from judgesmith.testing.metrics import MetricContract  # noqa: E402
+from judgesmith.testing.objectives import ObjectiveContract  # noqa: E402
 from judgesmith.testing.optimizers import OptimizerContract  # noqa: E402
 from judgesmith.testing.perturbations import PerturbationContract  # noqa: E402
+from judgesmith.testing.screens import ScreenContract  # noqa: E402
 
 __all__ = [
+    "BenchmarkContract",
     "JudgeContract",
     "MetricContract",
+    "ObjectiveContract",
     "OptimizerContract",
     "PerturbationContract",
+    "ScreenContract",
 ]
