@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from judgesmith.agreement.coefficients import is_sum, of_scores, parts_of, title_of
 from judgesmith.agreement.correlation import (
@@ -69,14 +68,15 @@ def _parts(documents: int, seed: int) -> Codes:
 
 
 def mean_labels(y: Vector, sys: Codes, weights: Vector) -> Vector:
-    """Return the weighted mean label of each row's system; NaN if the system has no weight.
+    """Return the weighted mean label of each row's system, a line for each line of weights; NaN without weight.
 
-    >>> mean_labels(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), np.array([0.0, 1.0, 0.0])).tolist()
-    [3.0, 3.0, nan]
+    >>> mean_labels(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), np.array([[0.0, 1.0, 0.0]])).tolist()
+    [[3.0, 3.0, nan]]
     """
-    total = np.bincount(sys, weights)
+    of_system = np.eye(int(sys.max()) + 1)[sys]
+    total = weights @ of_system
     total[total == 0] = np.nan
-    return np.asarray(tidy(np.bincount(sys, weights * y) / total)[sys])
+    return np.asarray(tidy((weights * y) @ of_system / total)[:, sys])
 
 
 class _Means:
@@ -94,32 +94,52 @@ class _Means:
         self.level = level
         self.names = names
         self.units = aspect.only(np.ones(len(aspect.y), dtype=np.bool_))
-        self.inside = [
-            parts[self.units.doc] == part for part in range(int(parts.max()) + 1)
-        ]
+        self.inside = [parts == part for part in range(int(parts.max()) + 1)]
 
     def __call__(self, counts: Vector) -> Vector:
         """Return the coefficients of counts, (rounds, documents) -> (rounds, coefficients)."""
-        return np.array([self._drawn(once) for once in counts])
-
-    def _drawn(self, counts: Vector) -> Vector:
-        weights = counts[self.units.doc]
-        values = [self._of_part(counts, weights, rows) for rows in self.inside]
-        return mean_defined(np.array(values), axis=0)
-
-    def _of_part(
-        self, counts: Vector, weights: Vector, rows: npt.NDArray[np.bool_]
-    ) -> Vector:
-        """Return the agreement of the rows of one part with the means of the others."""
-        x = mean_labels(self.y, self.sys, np.where(rows, 0.0, weights))
-        rows = rows & (weights > 0) & ~np.isnan(x)
-        x = x[rows]
-        y = self.y[rows]
-        doc = self.units.doc[rows]
+        weights = counts[:, self.units.doc]
+        x = np.empty_like(weights)
+        for documents in self.inside:
+            rows = documents[self.units.doc]
+            others = np.where(rows, 0.0, weights)
+            means = mean_labels(self.y, self.sys, others)
+            x[:, rows] = means[:, rows]
         if self.level == "sample":
-            table = within_documents(x, y, doc, len(counts), self.names)
-            return np.asarray(mean_drawn(counts[None], table)[0])
-        times = weights[rows].astype(np.intp)
+            values = self._within(counts, x)
+        else:
+            values = self._pooled(weights, x)
+        return mean_defined(values, axis=0)
+
+    def _within(self, counts: Vector, x: Vector) -> Vector:
+        """Return the mean over the documents of each part, (parts, rounds, coefficients)."""
+        rounds, documents = counts.shape
+        known = ~np.isnan(x)
+        doc = self.units.doc + documents * np.arange(rounds)[:, None]
+        y = np.broadcast_to(self.y, x.shape)[known]
+        found = within_documents(x[known], y, doc[known], counts.size, self.names)
+        table = found.reshape(rounds, documents, len(self.names))
+        means = []
+        for inside in self.inside:
+            once = zip(np.where(inside, counts, 0.0), table, strict=True)
+            means.append([mean_drawn(drawn[None], one)[0] for drawn, one in once])
+        return np.array(means)
+
+    def _pooled(self, weights: Vector, x: Vector) -> Vector:
+        """Return the coefficients of the rows of each part, (parts, rounds, coefficients)."""
+        values = []
+        for documents in self.inside:
+            rows = documents[self.units.doc]
+            values.append(
+                [
+                    self._repeated(one[rows], self.y[rows], drawn[rows])
+                    for one, drawn in zip(x, weights, strict=True)
+                ]
+            )
+        return np.array(values)
+
+    def _repeated(self, x: Vector, y: Vector, weights: Vector) -> Vector:
+        times = np.where(np.isnan(x), 0, weights).astype(np.intp)
         x = np.repeat(x, times)
         y = np.repeat(y, times)
         return np.asarray(rowwise(x[None], y[None], self.names)[0])
