@@ -37,6 +37,8 @@ import scipy
 from judgesmith.agreement.comparison import compare
 from judgesmith.experiments.bench.sets import read_set
 from judgesmith.experiments.studies.saving import save
+from judgesmith.programs.baselines.metrics import reference_metric
+from judgesmith.programs.readings.kinds import surface
 
 Matrix = npt.NDArray[np.float64]
 RESULTS = Path(__file__).parents[1] / "results" / "data"
@@ -119,6 +121,9 @@ def tasks() -> Iterator[Task]:
     yield from _with_metrics("topical_chat", dialogue, lambda _, a: [f"unieval_{a}"])
     simple = ("fluency", "meaning", "simplicity")
     yield from _with_metrics("wiki_da", simple, lambda _, a: ["bertscore_F1_asset"])
+    data = ("correctness", "relevance", "fluency")
+    yield from _with_readings("webnlg2020", data, _overlap)
+    yield from _with_readings("wmt24_esa", overall, _chrf)
     for name in STRONG:
         rows = read_set(f"strong/{name}")
         known = sorted({judge for row in rows for judge in row["judges"]})
@@ -132,6 +137,52 @@ def tasks() -> Iterator[Task]:
                         _rating(aspect),
                         _of_judge(judge),
                     )
+
+
+def panels(every: Iterable[Task]) -> Iterator[Task]:
+    """Yield the equal panel of each set's recorded judges of an aspect: the mean of their standardised scores."""
+    of: dict[tuple[str, str], list[Task]] = defaultdict(list)
+    for one in every:
+        of[one.set, one.name.split()[1]].append(one)
+    for (name, aspect), judges in of.items():
+        same = [one for one in judges if one.systems == judges[0].systems]
+        if len(same) < 2:
+            continue
+        scores = [
+            (one.judge - np.nanmean(one.judge)) / (np.nanstd(one.judge) + 1e-9)
+            for one in same
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mean = np.nanmean(scores, axis=0)
+        title = f"{name} {aspect} {PANEL}"
+        yield Task(name, title, same[0].systems, mean, same[0].human)
+
+
+#: What the name of a panel ends with.
+PANEL = "panel"
+
+
+def _with_readings(
+    of: str, aspects: Sequence[str], score: Callable[[Sequence[Any]], list[float]]
+) -> Iterator[Task]:
+    """Yield a judge that is computed from the texts, of a set of which no judge is recorded."""
+    rows = read_set(f"more/{of}")
+    scores = dict(zip((row["id"] for row in rows), score(rows), strict=True))
+    for aspect in aspects:
+        name = f"{aspect} {score.__name__.strip('_')}"
+        yield task(of, name, rows, _rating(aspect), lambda row: scores[row["id"]])
+
+
+def _overlap(rows: Sequence[Any]) -> list[float]:
+    """Return the share of the source's words that are in the output."""
+    return [surface(row["source"], row["output"])["of_source"] for row in rows]
+
+
+def _chrf(rows: Sequence[Any]) -> list[float]:
+    """Return chrF with the reference."""
+    verdicts = reference_metric("metric/chrf").score_many(rows)
+    return [verdict.score for verdict in verdicts]
 
 
 #: Aspects, and the judges of each.
@@ -341,8 +392,11 @@ class Verdict:
     said: float
 
 
-def read(work: Path) -> list[Verdict]:
-    """Return the verdicts of a work file."""
+def read(work: Path, most: float = 0.05) -> list[Verdict]:
+    """Return the verdicts of a work file.
+
+    most: the largest probability of a wrong sign where it decides alone.
+    """
     found = []
     for text in work.read_text(encoding="utf-8").splitlines():
         line = json.loads(text)
@@ -355,15 +409,17 @@ def read(work: Path) -> list[Verdict]:
             prior = max(float(spread), 1e-9)
             about = line["set"], line["task"], line["systems"], kind
             found += [_verdict(one, prior, about) for one in records]
-            bold = [_by_first_number(one) for one in records if one["road"] in BOLD]
+            bold = [
+                _by_first_number(one, most) for one in records if one["road"] in BOLD
+            ]
             found += [_verdict(one, prior, about) for one in bold]
     return found
 
 
-def _by_first_number(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as it would be if the probability of a wrong sign decided alone, up to 5 %."""
+def _by_first_number(record: Mapping[str, Any], most: float) -> dict[str, Any]:
+    """Return a record as it would be if the probability of a wrong sign decided alone."""
     p = math.nan if record["p"] is None else record["p"]
-    sign = record["sign"] if p <= 0.1 else 0
+    sign = record["sign"] if p <= 2 * most else 0
     return {**record, "road": BOLD[record["road"]], "v": sign}
 
 
@@ -433,9 +489,10 @@ def in_cell(ends: Sequence[float], digits: int) -> str:
     return f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def write(work: Path, command: str) -> None:
-    """Write the tables of the page."""
+def write(work: Path, command: str, notes: str = "") -> None:
+    """Write the tables of the page. notes: what a reader of them has to know."""
     every = read(work)
+    judges = [one for one in every if not one.task.endswith(PANEL)]
     columns = {
         "judges": "",
         "pair": "",
@@ -447,9 +504,10 @@ def write(work: Path, command: str) -> None:
         "decided, of the others": "",
     }
     groups = {
-        "all": [one for one in every if one.systems >= 10],
+        "all": [one for one in judges if one.systems >= 10],
+        "an equal panel": [one for one in every if one.task.endswith(PANEL)],
         "chosen": [one for one in every if one.task in CHOSEN],
-        "all, fewer than 10 systems": [one for one in every if one.systems < 10],
+        "all, fewer than 10 systems": [one for one in judges if one.systems < 10],
     }
     roads = (*ROADS, *BOLD.values(), "the judge's own t", "people's own t")
     rows = []
@@ -465,14 +523,17 @@ def write(work: Path, command: str) -> None:
                         )
                     ]
                     rows.append([name, kind, SAID[road], len(own), *cells])
-    counts = {
-        "judges": len({one.task for one in every}),
-        "sets": len({one.set for one in every}),
+    counts: dict[str, Any] = {
+        "notes": notes,
+        "judges": len({one.task for one in judges}),
+        "sets": len({one.set for one in judges}),
     }
     save(RESULTS, "versions", columns, rows, commands=[command], **counts)
-    titles, of_sets = _by_set(every)
+    titles, of_bounds = tried(work)
+    save(RESULTS, "versions-tried", titles, of_bounds, commands=[command], **counts)
+    titles, of_sets = _by_set(judges)
     save(RESULTS, "versions-sets", titles, of_sets, commands=[command], **counts)
-    titles, of_said = _said(every)
+    titles, of_said = _said(judges)
     save(RESULTS, "versions-said", titles, of_said, commands=[command], **counts)
 
 
@@ -489,6 +550,32 @@ SAID = {
     "the judge's own t": "none: the judge's paired t",
     "people's own t": "both: people's paired t",
 }
+
+
+def tried(work: Path) -> tuple[dict[str, str], list[list[Any]]]:
+    """Return what other bounds of the first number would decide, of two systems and of versions of one model."""
+    columns = {"people rated": "", "a wrong sign up to": "{:.1%}"}
+    kinds = {"two systems": PAIRS[0], "one model": PAIRS[1], "near tie": PAIRS[2]}
+    for title in kinds:
+        columns |= {f"{title}: decided": "{:.0%}", f"{title}: wrong": "{:.1%}"}
+    columns |= {"chosen judges: decided": "{:.0%}", "chosen judges: wrong": "{:.1%}"}
+    rows = []
+    for road, most in itertools.product(("base", "none"), BOUNDS):
+        every = read(work, most)
+        own = [one for one in every if one.road == BOLD[road] and one.systems >= 10]
+        own = [one for one in own if not one.task.endswith(PANEL)]
+        row: list[Any] = [SAID[road], most]
+        for kind in kinds.values():
+            found = rates([one for one in own if one.kind == kind])
+            row += [found[0], found[2]]
+        chosen = [one for one in own if one.task in CHOSEN and one.kind == PAIRS[0]]
+        found = rates(chosen)
+        rows.append([*row, found[0], found[2]])
+    return columns, rows
+
+
+#: Bounds of the probability of a wrong sign that are tried.
+BOUNDS = (0.01, 0.025, 0.05, 0.075, 0.1)
 
 
 def _by_set(every: Sequence[Verdict]) -> tuple[dict[str, str], list[list[Any]]]:
@@ -551,14 +638,16 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--only", default="", help="tasks whose name begins so")
+    parser.add_argument("--panels", action="store_true", help="run panels alone")
     parser.add_argument("--save", action="store_true")
+    parser.add_argument("--notes", default="", help="what the tables say of the run")
     options = parser.parse_args()
     done = set()
     if options.work.exists():
         lines = options.work.read_text(encoding="utf-8").splitlines()
         done = {json.loads(line)["task"] for line in lines}
     with options.work.open("a", encoding="utf-8") as out:
-        for one in tasks():
+        for one in panels(tasks()) if options.panels else tasks():
             if one.name in done or not one.name.startswith(options.only):
                 continue
             records = replay(one, options.pairs, options.draws)
@@ -568,7 +657,7 @@ def main() -> None:
             print(one.name, one.human.shape, len(records), flush=True)
     if options.save:
         command = shlex.join(["python", "experiments/bench/versions.py", *sys.argv[1:]])
-        write(options.work, command)
+        write(options.work, command, options.notes)
 
 
 if __name__ == "__main__":
