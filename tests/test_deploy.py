@@ -85,6 +85,23 @@ def test_the_dashboard_shows_what_servers_count() -> None:
     assert set(shown) <= counted
 
 
+def test_the_alerts_are_of_what_servers_count_and_say_what_happened() -> None:
+    pytest.importorskip("prometheus_client")
+    from judgesmith.rooms.serving.metrics import Metrics
+
+    counted = {
+        sample for family in Metrics().registry.collect() for sample in names_of(family)
+    }
+    (group,) = documents("rules.yml")[0]["groups"]
+    assert len(group["rules"]) >= 5
+    for rule in group["rules"]:
+        named = set(re.findall(r"judgesmith_\w+", rule["expr"]))
+        assert named
+        assert named <= counted
+        assert rule["annotations"]["summary"].endswith(".")
+    assert "rules.yml" in documents("prometheus.yml")[0]["rule_files"][0]
+
+
 def names_of(family: Any) -> set[str]:
     """The names under which Prometheus keeps a metric."""
     endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(

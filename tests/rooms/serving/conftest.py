@@ -109,13 +109,19 @@ def asking(
 
     server.answer = fake.judging(lambda ask: 7)
 
-    def run(ask: Ask, problem: str | None = None, **bounds: int) -> Any:
+    def run(
+        ask: Ask,
+        problem: str | None = None,
+        keys: tuple[str, ...] = (KEY,),
+        log: bool = False,
+        **bounds: Any,
+    ) -> Any:
         judge = open_judge(
             judge_file, None, Connection(server.base, cache=False, attempts=1)
         )
         service = Service({"judge": judge}, Bounds(**bounds))
         service.judges["judge"].problem = problem
-        app = application(service, keys=(KEY,), hosts=Hosts(8000), log=False)
+        app = application(service, keys=keys, hosts=Hosts(8000), log=log)
 
         async def asked() -> Any:
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -18,9 +18,10 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
+from judgesmith.rooms.serving.clients import Allowance, named
 from judgesmith.rooms.serving.gate import Hosts
 from judgesmith.rooms.serving.reasons import brief
-from judgesmith.rooms.serving.service import Service
+from judgesmith.rooms.serving.service import Refused, Service
 
 KEY = "a-key-of-sixteen-characters"
 ROW = b'{"source": "s", "output": "r001"}'
@@ -333,3 +334,71 @@ def test_an_explanation_looks_at_a_text_no_second_time(
 
     asking(ask)
     assert looked == ["x"]
+
+
+# -- clients by their keys --------------------------------------------------------------------------------------------
+
+
+def test_a_key_may_have_a_name_which_alone_stands_in_the_log(
+    asking: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def ask(http: httpx.AsyncClient) -> list[int]:
+        row = {"source": "s", "output": "An output."}
+        other = {"Authorization": "Bearer another-key-of-16+"}
+        sent = [await http.post("/v1/score", json=row)]
+        sent.append(await http.post("/v1/score", json=row, headers=other))
+        return [one.status_code for one in sent]
+
+    keys = (f"team-a={KEY}", "another-key-of-16+")
+    assert asking(ask, keys=keys, log=True) == [200, 200]
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert [line.get("key") for line in lines] == ["team-a", None]
+    assert KEY not in json.dumps(lines)
+
+
+def test_a_key_sends_no_more_rows_in_a_minute_than_it_may(asking: Any) -> None:
+    async def ask(http: httpx.AsyncClient) -> list[httpx.Response]:
+        row = {"source": "s", "output": "An output."}
+        other = {"Authorization": "Bearer another-key-of-16+"}
+        rows = {"rows": [row] * 3}
+        return [
+            await http.post("/v1/score/many", json=rows),
+            await http.post("/v1/score", json=row),
+            await http.post("/v1/score", json=row, headers=other),
+            await http.post("/v1/score/many", json={"rows": [row] * 4}, headers=other),
+        ]
+
+    keys = (KEY, "another-key-of-16+")
+    all_at_once, too_many, of_another, too_large = asking(ask, keys=keys, key_rows=3)
+    assert all_at_once.status_code == 200
+    assert too_many.status_code == 429
+    assert 1 <= int(too_many.headers["Retry-After"]) <= 20
+    assert of_another.status_code == 200
+    assert too_large.status_code == 413
+    assert "3 rows a minute" in too_large.json()["error"]["message"]
+
+
+def test_an_allowance_fills_again_within_a_minute() -> None:
+    time = [0.0]
+    allowance = Allowance(60, lambda: time[0])
+    allowance.take(60)
+    with pytest.raises(Refused) as refused:
+        allowance.take(10)
+    assert refused.value.after == 10  # a row a second
+    time[0] = 10.0
+    allowance.take(10)
+    time[0] = 1000.0
+    allowance.take(60)  # no more than a minute's
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("team-a=0123456789abcdef", "team-a"),
+        ("0123456789abcdef", ""),
+        ("MDEyMzQ1Njc4OWFiY2RlZg==", ""),
+        ("a=short", ""),
+    ],
+)
+def test_a_name_stands_before_a_key_that_is_long_enough(text: str, name: str) -> None:
+    assert named(text) == (name, text.removeprefix(f"{name}=") if name else text)

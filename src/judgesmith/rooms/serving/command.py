@@ -18,8 +18,8 @@ class Serve(Command, Reach):
     application/json`. Rows may use the column names of the judge's labels, such as those of `compile --columns`.
 
     Requests need the header `Authorization: Bearer KEY`, except /healthz and /readyz. Set keys in
-    JUDGESMITH_API_KEY, separated by commas; a server for other machines requires it. Without it, each start prints
-    a new key.
+    JUDGESMITH_API_KEY, separated by commas, each with a name for the log if you like (NAME=KEY). A server for other
+    machines requires a key. Without one, each start prints a new key.
 
     There is no TLS: put a proxy in front. SIGTERM finishes accepted rows, then stops the server.
     """
@@ -60,6 +60,11 @@ class Serve(Command, Reach):
         4096,
         "Maximum number of rows waiting for a verdict. Further requests get status 429.",
         ge=1,
+    )
+    key_rows: float | None = flag(
+        None,
+        "Maximum number of rows that one key may send in a minute. Further requests get status 429. Default: no limit.",
+        gt=0,
     )
     row_timeout: float = flag(
         120.0,
@@ -117,7 +122,9 @@ class Serve(Command, Reach):
                 soft_wrap=True,
             )
 
-        bounds = Bounds(self.queue, self.row_timeout, self.grace)
+        bounds = Bounds(
+            self.queue, self.row_timeout, self.grace, key_rows=self.key_rows
+        )
         if self.workers > 1:
             from judgesmith.rooms.serving.workers import Worker, serve_many
 

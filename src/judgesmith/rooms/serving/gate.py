@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Container, MutableMapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, TypeVar
 
 import orjson
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
+from judgesmith.rooms.serving.clients import Clients
 from judgesmith.rooms.serving.forms import ManyIn, ScoreIn, read_body, unreadable
 from judgesmith.rooms.serving.reasons import debugging
 from judgesmith.rooms.serving.service import Refused, Service
@@ -97,7 +96,7 @@ class Gate:
         self.log = log
         self.score = score
         self.many = many
-        self.keys = tuple(sha256(key.encode()).digest() for key in keys)
+        self.clients = Clients(keys, service.bounds.key_rows)
         self.arriving = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -159,7 +158,10 @@ class Gate:
                 problem[0], "origin" if problem[0] == 403 else "host", problem[1]
             )
         if scope["path"] not in OPEN:
-            self._check_key(headers.get(b"authorization", b""))
+            place = self.clients.find(headers.get(b"authorization", b""))
+            scope["judgesmith.key"] = place
+            if name := self.clients.name(place):
+                scope["judgesmith"]["key"] = name
         kind = (
             headers.get(b"content-type", b"")
             .decode("latin-1")
@@ -174,23 +176,17 @@ class Gate:
                 415, "content_type", "send the rows as `Content-Type: application/json`"
             )
 
-    def _check_key(self, bearer: bytes) -> None:
-        digest = sha256(
-            bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b""
-        ).digest()
-        # All are compared: how long it takes tells nothing of which one is right.
-        if not sum(hmac.compare_digest(digest, key) for key in self.keys):
-            raise Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
-
     async def _many(self, scope: Scope, receive: Receive, send: Send) -> None:
         rows = await _read(ManyIn, receive, self.service)
         if rows is not None:
+            self.clients.take(scope["judgesmith.key"], len(rows.rows))
             await (await self.many(rows, scope))(scope, receive, send)
 
     async def _score(self, scope: Scope, receive: Receive, send: Send) -> None:
         row = await _read(ScoreIn, receive, self.service)
         if row is None:
             return
+        self.clients.take(scope["judgesmith.key"], 1)
         # A client that has gone makes room for others. The row is judged in the request's own task: one for judging and
         # one for listening cost as much as the answer's JSON.
         task = asyncio.current_task()

@@ -23,6 +23,7 @@ from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.price import price
 from judgesmith.rooms.serving.app import application
+from judgesmith.rooms.serving.clients import named
 from judgesmith.rooms.serving.gate import Hosts
 from judgesmith.rooms.serving.reasons import debugging
 from judgesmith.rooms.serving.service import Bounds, Service
@@ -46,7 +47,7 @@ def keys() -> tuple[str, ...]:
     result = tuple(
         key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip()
     )
-    if short := [key for key in result if len(key) < 16]:
+    if short := [key for _, key in map(named, result) if len(key) < 16]:
         raise OptionError(
             f"a key in {KEYS} has {len(short[0])} characters; take at least 16"
         )

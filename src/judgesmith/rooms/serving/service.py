@@ -34,7 +34,7 @@ class Bounds:
 
     queue: rows accepted and not answered yet, at most. timeout: seconds from a row's acceptance to its verdict. grace:
     seconds that a stopping server gives to accepted rows. body: bytes of a request. arriving: bytes of all requests
-    that are being read. rows: rows of a request.
+    that are being read. rows: rows of a request. key_rows: rows of one key in a minute; None: without end.
     """
 
     queue: int = 4096
@@ -43,6 +43,7 @@ class Bounds:
     body: int = 8 * 1024 * 1024
     arriving: int = 128 * 1024 * 1024
     rows: int = 4096
+    key_rows: float | None = None
 
 
 class Refused(JudgesmithError):

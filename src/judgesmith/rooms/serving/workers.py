@@ -74,7 +74,11 @@ class Worker:
         return replace(
             self,
             where=where,
-            bounds=replace(self.bounds, queue=self.bounds.queue // workers),
+            bounds=replace(
+                self.bounds,
+                queue=self.bounds.queue // workers,
+                key_rows=self.bounds.key_rows and self.bounds.key_rows / workers,
+            ),
         )
 
     def __call__(self) -> Callable[..., Any]:
