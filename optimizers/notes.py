@@ -17,6 +17,7 @@ from judgesmith.agreement.raters import (
     within_raters,
 )
 from judgesmith.optimizers.examples import agreement, examples_of
+from judgesmith.optimizers.fitting.curve import curve_of_lead
 from judgesmith.optimizers.measuring import Agreements, Findings
 from judgesmith.optimizers.report import FormTrial
 from judgesmith.wording import word_count
@@ -35,6 +36,7 @@ def notes_on(found: Findings, reached: Agreements) -> Iterator[str]:
     yield from on_suggested(found)
     yield from on_answers(found)
     yield from on_agreement(found, reached)
+    yield from on_more_labels(found, reached)
     yield from on_search(found)
 
 
@@ -136,6 +138,22 @@ def on_raters(found: Findings) -> Iterator[str]:
             f"raters differ in how high they rate ({share:.0%} of the variance); the fit leaves that out, and the "
             f"judge does not follow it: Spearman {within:.2f} within single raters, {pooled:.2f} with all labels"
         )
+
+
+def on_more_labels(found: Findings, reached: Agreements) -> Iterator[str]:
+    """Yield what more labels would gain beside a judge whose scores are weighed, by what these gained."""
+    error = reached.lead.error
+    if not (found.final.judge.method.columns() and found.objective.name == "q"):
+        return
+    plan = "`judgesmith check FILE --plan` reads what more labels would gain off the labels themselves"
+    if reached.lead.reason or not error > 0:
+        yield plan
+        return
+    labels = len(found.seen)
+    learnt = labels * (1 - 1 / found.folds) if found.folds else labels
+    lead = reached.lead.value, error
+    told = curve_of_lead(labels, learnt, reached.zero_shot.value, lead)
+    yield f"{told} {plan}"
 
 
 def on_suggested(found: Findings) -> Iterator[str]:

@@ -125,6 +125,7 @@ def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(
     assert said["calls"] == 0
     assert said["heldout"]["q"] == said["zero_shot"]["q"]
     assert any("gpt4 judges alone: a mixture" in note for note in said["notes"])
+    assert any("`judgesmith check FILE --plan`" in note for note in said["notes"])
     verdicts = [judge.score(output=f"Text {n}.", gpt4=n % 2) for n in range(6)]
     assert {verdict.percent for verdict in verdicts} == {0.0, 100.0}  # ties and all
     turned = run(
@@ -177,6 +178,8 @@ def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(
     said, judge = compiled(labels, "--signal", "ter=100..0")
     assert said["heldout"]["q"] > said["zero_shot"]["q"] + 0.5
     assert alone["heldout"] == said["zero_shot"]
+    (more,) = (note for note in said["notes"] if note.startswith("Beside this judge"))
+    assert "cannot tell it from nothing" not in more
     data = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
     assert data["lm"]["model"] == "none"
     assert data["program"]["options"]["signals"][1] == "ter=100..0"

@@ -345,6 +345,11 @@ def test_a_plan_tells_widths_and_the_power_of_gates(cli: Any, tmp_path: Path) ->
     )
     now, later = re.findall(r" in (\d+)%", gate)
     assert int(now) < 50 < 75 < int(later)
+    (gain,) = cli(*words, "--json").json["plan"]["gains"]
+    assert (gain["judge"], gain["labels"]) == ("gpt4", 40)
+    at = {labels: one["value"] for labels, one in gain["gains"].items()}
+    assert at["200"] == pytest.approx(at["40"] * 3)  # 200 / 400 over 40 / 240
+    assert "gpt4, label: Beside this judge (Q " in " ".join(cli(*words).said.split())
 
 
 def test_the_pass_rate_of_all_rows_is_a_gate(cli: Any, tmp_path: Path) -> None:

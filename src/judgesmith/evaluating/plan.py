@@ -1,7 +1,8 @@
 """`judgesmith check --plan`: what more labels would buy, from the variances of the labels at hand.
 
 The width of an interval falls with the square root of the number of labels, documents with as many rows as now. A
-gate's power follows from that: of correlations on Fisher's scale, of shares by exact binomials.
+gate's power follows from that: of correlations on Fisher's scale, of shares by exact binomials. What labels gain when
+they are weighed beside a judge that scores is read off the file's own learning curve (`optimizers.fitting.curve`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -21,8 +22,14 @@ from judgesmith.agreement.sequential import power as power_of_share
 from judgesmith.evaluating.decided import Decided
 from judgesmith.evaluating.gate import Gate
 from judgesmith.evaluating.pivot import headline_place
+from judgesmith.evaluating.sources import Judged
 from judgesmith.tables import Column, Table, number
 
+if TYPE_CHECKING:
+    from judgesmith.optimizers.fitting.curve import Curve
+
+#: Judges and aspects whose learning curve is drawn.
+MOST = 4
 #: Labels of the plan, as multiples of those at hand.
 TIMES = (1, 2, 4, 8)
 #: Power that a plan asks for.
@@ -50,6 +57,22 @@ class Precision:
         return math.ceil(self.labels * (self.half / half) ** 2)
 
 
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What labels gain beside a judge."""
+
+    judge: str
+    aspect: str
+    curve: Curve
+
+    def __str__(self) -> str:
+        return f"{self.judge}, {self.aspect}: {self.curve}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"judge": self.judge, "aspect": self.aspect} | self.curve.to_dict()
+
+
 @dataclass(frozen=True)
 class Plan:
     """What more labels would buy."""
@@ -61,6 +84,8 @@ class Plan:
     """Differences between two judges: of what, which is found with 80 % now, and the labels for one of .1."""
     gates: tuple[str, ...]
     """The power of each gate, in words."""
+    gains: tuple[Gain, ...] = ()
+    """What labels gain beside each judge that scores."""
 
     def table(self) -> Table:
         """Return half-widths by the number of labels."""
@@ -89,6 +114,7 @@ class Plan:
                 f"0.1 needs {labels}."
             )
         yield from self.gates
+        yield from map(str, self.gains)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -108,6 +134,7 @@ class Plan:
                 for one in self.precisions
             ],
             "gates": list(self.gates),
+            "gains": [one.to_dict() for one in self.gains],
         }
 
 
@@ -116,6 +143,7 @@ def plan(
     decided: Sequence[Decided],
     gates: Sequence[Gate],
     bar: float,
+    gains: Sequence[Gain] = (),
 ) -> Plan:
     """Return what more labels would buy.
 
@@ -129,8 +157,37 @@ def plan(
     wanted = list(gates) or [Gate.parse(text) for text in _usual(decided, bar)]
     told = [one for gate in wanted for one in _powers(gate, result, decided)]
     return Plan(
-        labels, tuple(precisions), tuple(_differences(result, labels)), tuple(told)
+        labels,
+        tuple(precisions),
+        tuple(_differences(result, labels)),
+        tuple(told),
+        tuple(gains),
     )
+
+
+def gains_of(data: Judged, seed: int) -> Iterator[Gain]:
+    """Yield what labels gain beside each judge that scores, the first few of them; nothing where labels are too few."""
+    from judgesmith.optimizers.fitting.curve import curve
+    from judgesmith.programs.readings.passages import Text
+
+    pairs = [
+        (judge, aspect, by_aspect[aspect])
+        for aspect in data.human
+        for judge, by_aspect in data.judges.items()
+        if aspect in by_aspect and aspect not in data.kinds
+    ]
+    for judge, aspect, scores in pairs[:MOST]:
+        human = data.human[aspect]
+        at = np.flatnonzero(~np.isnan(human)).tolist()
+        rows = [data.rows[i] for i in at]
+        texts = [
+            Text(row.source, row.output, row.context or "", "", row.reference or "")
+            for row in rows
+        ]
+        groups = [row.group or row.doc_id for row in rows]
+        found = curve(scores[at], texts, human[at], groups, seed=seed)
+        if found is not None:
+            yield Gain(judge, aspect, found)
 
 
 def _usual(decided: Sequence[Decided], bar: float) -> list[str]:
