@@ -32,15 +32,14 @@ from judgesmith.experiments.studies.efficiency import (
 from judgesmith.experiments.studies.learners import Alone, Beside, filled
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.fitting.curve import (
-    OWN,
     SPOKEN,
     USUAL,
     Curve,
     Usual,
+    beside,
     curve_of,
 )
 from judgesmith.optimizers.fitting.readings import agreement
-from judgesmith.programs.readings.head import Readings
 
 RESULTS = Path(__file__).parents[1] / "results" / "data"
 #: Labels that a curve is drawn from.
@@ -53,9 +52,7 @@ FAR = 3.0
 def replay(problem: Problem, draws: int) -> dict[str, Any]:
     """Return a by the labels at hand, with its error, for each draw; and what labels gained."""
     own = filled(problem.rows.judge)
-    counted = problem.rows.counted
-    values = np.column_stack([own, counted.values])
-    table = Readings((OWN, *counted.names), values, problem.rows.groups)
+    table = beside(own, problem.rows.counted)
     alone: dict[int, list[Any]] = {size: [] for size in AT_HAND}
     gained: dict[int, list[float]] = {size: [] for size in SPOKEN}
     for draw in range(draws):

@@ -35,13 +35,12 @@ from judgesmith.experiments.studies.experience import (
     without_family,
 )
 from judgesmith.experiments.studies.learners import BESIDE, SMALL, Learner, Recorded
+from judgesmith.optimizers.fitting.curve import counts_of
 from judgesmith.parts import Options, read_options
 from judgesmith.programs.progress import Progress
 from judgesmith.programs.readings.experience import Experience
-from judgesmith.programs.readings.facts import facts
 from judgesmith.programs.readings.head import Matrix, Readings, Vector
 from judgesmith.programs.readings.judge import DIRECT
-from judgesmith.programs.readings.kinds import reference, surface
 from judgesmith.programs.readings.passages import Text
 from judgesmith.running.settings import read_yaml
 
@@ -282,7 +281,7 @@ def _problem(
         for row in rows
     ]
     groups = tuple(map(str, labels.groups))
-    counted = _counted(texts, groups)
+    counted = counts_of(texts, groups)
     only = columns([judge])
     bank = columns(every)
     return Problem(
@@ -309,20 +308,6 @@ def _problem(
 
 def _matches(pattern: str, name: str) -> bool:
     return bool(pattern) and re.fullmatch(pattern, name) is not None
-
-
-def _counted(texts: Sequence[Text], groups: tuple[str, ...]) -> Readings:
-    """Count words and facts of each row."""
-    found = []
-    for text in texts:
-        words = surface(text.material, text.judged)
-        overlap = reference(text.reference, text.judged)
-        by_name = {f"surface.{name}": value for name, value in words.items()}
-        by_name |= {f"surface.{name}": value for name, value in overlap.items()}
-        by_name |= {f"facts.{name}": value for name, value in facts(text).items()}
-        found.append(by_name)
-    values = np.array([list(row.values()) for row in found], dtype=np.float64)
-    return Readings(tuple(found[0]), values, groups)
 
 
 def _likeness(texts: Sequence[Text]) -> Matrix:

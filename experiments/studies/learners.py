@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from judgesmith.agreement.objectives import Q, Rows
+from judgesmith.optimizers.fitting.curve import OWN, beside
 from judgesmith.optimizers.fitting.folds import fold_numbers
 from judgesmith.optimizers.fitting.gaussian import gaussian
 from judgesmith.optimizers.fitting.readings import agreement, ahead, weigh
@@ -24,8 +25,6 @@ from judgesmith.programs.readings.head import Matrix, Readings, Vector
 from judgesmith.programs.readings.judge import DIRECT
 from judgesmith.programs.readings.kinds import SIGNAL
 
-#: The judge's own score among readings.
-OWN = f"{SIGNAL}.own"
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 #: AutoMetrics keeps this many metrics of its bank.
 KEPT = 5
@@ -320,10 +319,7 @@ class Beside(Alone):
         """Fit the head, and take it where it is ahead of the judge alone."""
 
         def table(of: Recorded) -> Readings:
-            own = filled(of.judge)[:, None]
-            counted = of.counted
-            values = np.hstack([own, counted.values])
-            return Readings((OWN, *counted.names), values, of.groups)
+            return beside(filled(of.judge), of.counted)
 
         fit = weigh(table(rows), ratings, Experience(), own=OWN, first=True)
         of_rows = Rows(ratings, rows.groups, rows.groups)

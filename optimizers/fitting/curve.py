@@ -174,7 +174,7 @@ def curve(
     few = len(at) < FEWEST or len(set(members)) < FEWEST_GROUPS
     if few or np.ptp(own[at]) == 0 or np.ptp(scores[at]) == 0:
         return None
-    table = readings_of(own[at], rows, members)
+    table = beside(own[at], counts_of(rows, members))
     return curve_of(table, scores[at], usual=usual, seed=seed)
 
 
@@ -233,25 +233,23 @@ def curve_of_lead(
     return Curve.of(labels, own, (lead[0] / share, error), usual)
 
 
-def readings_of(own: Vector, texts: Sequence[Text], groups: Sequence[str]) -> Readings:
+def beside(own: Vector, counted: Readings) -> Readings:
     """Return the judge's score beside what is counted in the texts, as compiling beside a judge weighs them."""
+    values = np.column_stack([own, counted.values])
+    return Readings((OWN, *counted.names), values, counted.groups)
+
+
+def counts_of(texts: Sequence[Text], groups: Sequence[str]) -> Readings:
+    """Count words and facts of texts; no model reads them."""
     found = []
     for text in texts:
-        parts = {
-            "surface": surface(text.material, text.judged)
-            | reference(text.reference, text.judged),
-            "facts": facts(text),
-        }
-        found.append(
-            {
-                f"{part}.{name}": v
-                for part, of in parts.items()
-                for name, v in of.items()
-            }
-        )
+        words = surface(text.material, text.judged)
+        overlap = reference(text.reference, text.judged)
+        of_surface = {f"surface.{name}": v for name, v in (words | overlap).items()}
+        of_facts = {f"facts.{name}": v for name, v in facts(text).items()}
+        found.append(of_surface | of_facts)
     values = np.array([list(row.values()) for row in found], dtype=np.float64)
-    names = (OWN, *found[0])
-    return Readings(names, np.column_stack([own, values]), tuple(groups))
+    return Readings(tuple(found[0]), values, tuple(groups))
 
 
 @dataclass(frozen=True)

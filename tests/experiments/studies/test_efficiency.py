@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
+from judgesmith.experiments.studies import efficiency
 from judgesmith.experiments.studies.efficiency import (
     Problem,
     over_sets,
@@ -18,6 +19,7 @@ from judgesmith.experiments.studies.efficiency import (
     read_sets,
     split,
 )
+from judgesmith.experiments.studies.experience import read_specs
 from judgesmith.experiments.studies.learners import (
     BESIDE,
     SMALL,
@@ -146,6 +148,19 @@ def test_a_mean_over_sets_counts_sets_and_not_tasks() -> None:
     assert found.value == pytest.approx(4)
     assert found.high - found.value == pytest.approx(4.302653 * 2 / 3**0.5)
     assert found.sets == 3
+
+
+def test_what_is_read_for_the_small_part_are_tasks_of_the_benchmark() -> None:
+    listed = {
+        (spec.labels, aspect): spec.family
+        for spec in read_sets(None)
+        for aspect in spec.aspects
+    }
+    path = Path(efficiency.__file__).with_name("efficiency-readings.yaml")
+    tasks = read_specs(path).tasks
+    assert len({task.labels for task in tasks}) == 12
+    for task in tasks:
+        assert listed[task.labels, task.aspect or ""] == task.family
 
 
 def test_without_tables_of_readings_there_is_no_small_part(tmp_path: Path) -> None:
