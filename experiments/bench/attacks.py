@@ -4,12 +4,13 @@
 
 Without a choice, times and what is found. Times are of the processor, the best of several runs. `attacks-unseen.jsonl`
 was written before the detector was trained and has other families; `--others` takes further texts, of the form of that
-file. The texts of the benchmark sets are those that JUDGESMITH_DATA holds.
+file. The texts of the sets are those that JUDGESMITH_DATA holds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -19,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from judgesmith.datasets.benchmarks.catalog import list_benchmarks, resolve
-from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import JudgesmithError
+from judgesmith.experiments.bench.sets import data_folder
+from judgesmith.experiments.bench.train_detector import SETS
 from judgesmith.experiments.studies.saving import save
 from judgesmith.rooms.injections.rules import guarded, harmless, plain_texts, suspicion
 from judgesmith.signatures.values import Item
@@ -106,33 +107,41 @@ def found(others: Path | None) -> list[list[Any]]:
     return [[name, cell(name, "attack"), cell(name, "harmless")] for name in names]
 
 
-def texts_of_sets() -> Iterator[tuple[str, set[str]]]:
-    """Yield the distinct outputs and sources of each benchmark set that is here."""
-    for card in (one for one in list_benchmarks() if one.aspects):
-        try:
-            rows = [row for row, _ in iter_rows(resolve(card.name))]
-        except JudgesmithError:
-            continue  # not there
-        yield "outputs", {row.output for row in rows}
-        yield "sources", {row.source for row in rows if row.source}
+def texts_of_sets() -> Iterator[tuple[str, str, set[str]]]:
+    """Yield the name of each rated set that is here, and its distinct outputs and sources."""
+    folder = data_folder()
+    for path in sorted(folder.rglob("*.jsonl")):
+        if "." in path.stem or "readings" in path.parts:
+            continue  # columns for another file
+        items = list[Item]()
+        for row in read(path):
+            with contextlib.suppress(JudgesmithError):
+                items.append(Item.of(row))
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        yield name, "outputs", {item.output for item in items}
+        yield name, "sources", {item.source for item in items if item.source}
 
 
 def benchmarks() -> list[list[Any]]:
-    """Texts of people and systems: how many are flagged."""
-    counts: Counter[str] = Counter()
-    for part, texts in texts_of_sets():
-        counts[f"{part} sets"] += 1
-        counts[part] += len(texts)
+    """Texts of people and systems: how many are flagged, by whether the detector was trained on the set."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for name, part, texts in texts_of_sets():
+        if name in SETS:
+            group = f"{part}, trained on"
+        elif name == "strong/basse_es":
+            group = f"{part}, Spanish news"
+        else:
+            group = f"{part}, other sets"
+        counts[group, "sets"] += bool(texts)
+        counts[group, "all"] += len(texts)
         for text in texts:
             if (suspected := suspicion(text)) is not None:
-                counts[f"{part} flagged"] += 1
-                print(suspected, file=sys.stderr)
+                counts[group, "flagged"] += 1
+                print(name, suspected, file=sys.stderr)
+    groups = dict.fromkeys(group for group, _ in counts)
     return [
-        [
-            f"{part} of {counts[f'{part} sets']} sets",
-            [counts[f"{part} flagged"], counts[part]],
-        ]
-        for part in ("outputs", "sources")
+        [group, counts[group, "sets"], [counts[group, "flagged"], counts[group, "all"]]]
+        for group in sorted(groups)
     ]
 
 
@@ -162,7 +171,7 @@ def main() -> None:
         }
         tables["attacks-found"] = columns, found(arguments.others)
     if arguments.benchmarks:
-        columns = {"texts": "", "flagged": shares}
+        columns = {"texts": "", "sets": "", "flagged": shares}
         tables["attacks-benchmarks"] = columns, benchmarks()
     for name, (columns, rows) in tables.items():
         for row in rows if not arguments.json else []:

