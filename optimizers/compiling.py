@@ -46,8 +46,7 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.failures import Failures
 from judgesmith.programs.models.lm import LanguageModel
-from judgesmith.programs.models.meter import Meter
-from judgesmith.programs.models.price import check_priced
+from judgesmith.programs.models.price import Meter, check_priced
 from judgesmith.programs.outcome import Decision, Outcome
 from judgesmith.programs.progress import Silent
 from judgesmith.programs.sharing import shared

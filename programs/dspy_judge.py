@@ -22,7 +22,6 @@ from judgesmith.programs.models.as_dspy import Quiet
 from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.models.local import note_engine
 from judgesmith.programs.outcome import Outcome
-from judgesmith.programs.pipeline import as_prediction as as_prediction
 from judgesmith.programs.prompting.predict import called
 from judgesmith.signatures.values import Item, Scale, Verdict
 

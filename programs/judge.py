@@ -222,11 +222,8 @@ class Judge(DSPyJudge):
                 yield unmeasured(verdict, said) if said else verdict
             return
 
-        async def one(row: Any) -> Verdict:
-            return await self.verdict(Item.of(row), lm)
-
         verdicts = engine.ordered_map(
-            one,
+            lambda row: self.verdict(Item.of(row), lm),
             rows,
             in_flight=pipeline.rows_at_once(self.method, lm, concurrency),
         )
@@ -259,11 +256,8 @@ class Judge(DSPyJudge):
         lm = self.lm
         await engine.on_loop(self.method.prepare(lm))
 
-        async def one(row: Any) -> Verdict:
-            return await self.verdict(Item.of(row), lm)
-
         stream = engine.aordered_map(
-            one,
+            lambda row: self.verdict(Item.of(row), lm),
             rows,
             in_flight=pipeline.rows_at_once(self.method, lm, concurrency),
         )

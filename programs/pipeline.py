@@ -21,8 +21,7 @@ from judgesmith.programs.models.transport import Message
 from judgesmith.programs.outcome import Outcome
 from judgesmith.programs.prompting.layouts import SentencesLayout
 from judgesmith.programs.prompting.predict import JudgePredict, material
-from judgesmith.programs.prompting.suspicion import screened
-from judgesmith.programs.prompting.weighing import marked, weighed
+from judgesmith.programs.prompting.suspicion import marked, screened, weighed
 from judgesmith.rows import human_score
 from judgesmith.signatures.judging import ExplainScore
 from judgesmith.signatures.values import Item, Scale, Verdict
@@ -180,28 +179,17 @@ async def scored(
 async def unmapped(
     method: Judging, scale: Scale, item: Item, lm: LanguageModel
 ) -> Verdict:
-    """Judge a row as it stands, without what an outcome makes of the percent; a failure is NaN with its reason."""
-    verdict = await _raw(method, scale, item, lm)
-    failure = verdict.failure or _no_percent(verdict.percent)
-    if failure is not None:
-        return verdict.model_copy(update={"score": math.nan, "failure": failure})
-    if 0.0 <= verdict.percent <= 100.0:
-        return verdict
-    percent = min(100.0, max(0.0, verdict.percent))
-    return verdict.model_copy(update={"percent": percent})
+    """Judge a row as it stands, its own document out of the prompt; a failure is NaN with its reason.
 
-
-async def _raw(method: Judging, scale: Scale, item: Item, lm: LanguageModel) -> Verdict:
-    """Return what the method says of a row, its own document out of the prompt, with all calls that it made."""
+    The verdict has all calls that were made for it, and nothing yet of what an outcome makes of the percent.
+    """
     predictors = predictors_of(method)
     settle_demos(method, scale, predictors)
-    with row_context.judging(
-        item, [demo for predictor in predictors for demo in predictor.demos]
-    ) as calls:
+    demos = [demo for predictor in predictors for demo in predictor.demos]
+    with row_context.judging(item, demos) as calls:
         try:
-            verdict = await method.without_own_document(item, predictors).judge(
-                item, lm
-            )
+            for_row = method.without_own_document(item, predictors)
+            verdict = await for_row.judge(item, lm)
         except CallError as error:
             usage = calls.usage if calls.usages else getattr(error, "usage", None)
             return Verdict.failed(
@@ -220,7 +208,13 @@ async def _raw(method: Judging, scale: Scale, item: Item, lm: LanguageModel) -> 
     ):  # a method need not keep account
         raw = tuple(reply.text for reply in calls.replies)
         verdict = verdict.model_copy(update={"usage": counted, "raw": raw})
-    return verdict
+    failure = verdict.failure or _no_percent(verdict.percent)
+    if failure is not None:
+        return verdict.model_copy(update={"score": math.nan, "failure": failure})
+    if 0.0 <= verdict.percent <= 100.0:
+        return verdict
+    percent = min(100.0, max(0.0, verdict.percent))
+    return verdict.model_copy(update={"percent": percent})
 
 
 async def explained(
@@ -390,8 +384,10 @@ def _with_shares(item: Item, verdict: Verdict) -> Verdict:
         "context": item.context or "",
         "output": item.output,
     }
-    shares = {name: shown_share(text) for name, text in texts.items() if GONE in text}
-    cut = {name: share for name, share in shares.items() if share < 1}
+    cut = {}
+    for name, text in texts.items():
+        if GONE in text and (share := shown_share(text)) < 1:
+            cut[name] = share
     if not cut:
         return verdict
     shown = ", ".join(f"{share:.0%} of the {name}" for name, share in cut.items())

@@ -16,8 +16,7 @@ from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.outcome import Outcome
 from judgesmith.programs.progress import counting
-from judgesmith.programs.prompting.suspicion import Suspicion, guarded
-from judgesmith.programs.prompting.weighing import marked, weighed
+from judgesmith.programs.prompting.suspicion import Suspicion, guarded, marked, weighed
 from judgesmith.signatures.values import Item, Verdict
 
 

@@ -11,6 +11,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     PlainSerializer,
     StringConstraints,
 )
@@ -258,7 +259,7 @@ class Verdict(BaseModel):
     explanation: str = ""
     percent: Number = math.nan
     """The judge's raw score in [0, 100], before calibration."""
-    criteria: Mapping[str, CriterionScore] = {}
+    criteria: Mapping[str, CriterionScore] = Field(default_factory=dict)
     """By name, where the method scores criteria."""
     errors: tuple[ErrorSpan, ...] = ()
     """Error spans, where the method marks errors."""
@@ -273,13 +274,13 @@ class Verdict(BaseModel):
     """How sure the score is, where the judge was compiled from labels."""
     spread: Number = math.nan
     """The standard deviation of the opinions' scores on the user's scale, NaN for fewer than two."""
-    opinions: Mapping[str, Opinion] = {}
+    opinions: Mapping[str, Opinion] = Field(default_factory=dict)
     """By annotator, where several judged."""
     category: str | None = None
     """What was decided, by a judge compiled from categories."""
     passed: bool | None = None
     """What was decided, by a judge compiled from pass and fail."""
-    partly: Mapping[str, float] = {}
+    partly: Mapping[str, float] = Field(default_factory=dict)
     """The share of a text that was read, where that is not all: `{"source": 0.12}`. For a model that reads the row, the
     context counts with the source. `notes` says which part it was."""
     details: Annotated[
@@ -301,7 +302,7 @@ class Verdict(BaseModel):
             lambda verdicts: {name: one.to_dict() for name, one in verdicts.items()},
             return_type=dict[str, Any],
         ),
-    ] = {}
+    ] = Field(default_factory=dict)
     """By aspect, where the judge has several: a verdict each, on a scale of its own. `score` is their overall."""
 
     if (

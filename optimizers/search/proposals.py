@@ -37,9 +37,9 @@ from judgesmith.optimizers.search.prompts import (
     quiet_dspy,
 )
 from judgesmith.programs.capabilities import set_brief
-from judgesmith.programs.dspy_judge import as_prediction
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
+from judgesmith.programs.pipeline import as_prediction
 from judgesmith.signatures.values import Verdict
 
 #: Rows of one reflection of GEPA.

@@ -38,10 +38,10 @@ from judgesmith.optimizers.search.base import (
 )
 from judgesmith.optimizers.search.prompts import Ended, quiet_dspy
 from judgesmith.parts import option
-from judgesmith.programs.dspy_judge import as_prediction
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import language_model
+from judgesmith.programs.pipeline import as_prediction
 from judgesmith.programs.prompting.saved import MOST_DEMOS
 from judgesmith.signatures.values import Verdict
 

@@ -6,7 +6,7 @@ A fitted overall score combines them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
 from typing import Annotated, Any, Self
@@ -62,16 +62,16 @@ class MultiCriteriaScorer(Evaluator):
         """Return the inputs of the call for a row."""
         return {"task": context.task, "criteria": context.criteria, **material(item)}
 
-    async def ascore(
+    def ascore(
         self, item: Item, context: TaskContext, lm: LanguageModel
-    ) -> Answer:
-        """Score a row by every criterion.
+    ) -> Coroutine[Any, Any, Answer]:
+        """Return what scores a row by every criterion when it is awaited.
 
         Raises:
             Unreadable: For an answer without scores.
             CallError: For a failed call.
         """
-        return await self.answered(self.inputs(item, context), lm)
+        return self.answered(self.inputs(item, context), lm)
 
     async def aforward(
         self,
@@ -123,20 +123,20 @@ class OverallScorer(Evaluator):
         fields = {"task": context.task, "criteria": criteria, "aspect": context.aspect}
         return {**fields, **material(item), "criteria_scores": scores}
 
-    async def ascore(
+    def ascore(
         self,
         item: Item,
         context: TaskContext,
         lm: LanguageModel,
         scores: Mapping[str, CriterionScore] | None = None,
-    ) -> Answer:
-        """Score a row overall.
+    ) -> Coroutine[Any, Any, Answer]:
+        """Return what scores a row overall when it is awaited.
 
         Raises:
             Unreadable: For an answer without a score.
             CallError: For a failed call.
         """
-        return await self.answered(self.inputs(item, context, scores), lm)
+        return self.answered(self.inputs(item, context, scores), lm)
 
     async def aforward(
         self, source: str = "", output: str = "", **call: Any

@@ -707,8 +707,8 @@ class _Asked(LanguageModel):
     async def capabilities(self) -> Capabilities:
         return await self._lm.capabilities()
 
-    async def complete(self, request: Request, **options: Any) -> Reply:
-        return await self._lm.complete(replace(request, **self._changes), **options)
+    async def answered(self, request: Request, *options: Any) -> tuple[Reply, Usage]:
+        return await self._lm.answered(replace(request, **self._changes), *options)
 
 
 def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel:

@@ -254,6 +254,15 @@ def value_of(prediction: dspy.Prediction, kind: type[T]) -> T:
     return value
 
 
+def seen(model: Any) -> bool:
+    """Return True if anybody can see the calls of a model: by callbacks, tracked usage or a history."""
+    return (
+        not setting("disable_history")
+        or bool(setting("usage_tracker"))
+        or listeners(model)
+    )
+
+
 class Named(Protocol):
     """A model by the name that histories show."""
 
@@ -285,9 +294,6 @@ async def shown(
     else:
         outcome = await call()
     tracker = setting("usage_tracker")
-    unkept = setting("disable_history")
-    if unkept and not tracker:
-        return outcome
     reply, usage, cost = outcome
     counted = {
         "prompt_tokens": usage.prompt_tokens,
@@ -296,7 +302,7 @@ async def shown(
     }
     if usage.calls and tracker:
         tracker.add_usage(model.name, counted)
-    if not unkept:
+    if not setting("disable_history"):
         entry = {
             "prompt": None,
             "messages": list(request.messages),

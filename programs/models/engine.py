@@ -123,14 +123,14 @@ def _outside_the_loop() -> None:
         )
 
 
-async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Await a coroutine on the engine's loop, from any loop of any thread: connections, limits and locks belong to it.
+def on_loop(coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    """Return what awaits a coroutine on the engine's loop: connections, limits and locks belong to it.
 
-    Cancelling the caller cancels it.
+    It is awaited on any loop of any thread. Cancelling the caller cancels it.
     """
     if threading.current_thread() is _thread:
-        return await coroutine
-    return await asyncio.wrap_future(submit(coroutine))
+        return coroutine
+    return asyncio.wrap_future(submit(coroutine))
 
 
 async def apart(size: int, function: Callable[..., T], *arguments: Any) -> T:

@@ -11,7 +11,7 @@ import asyncio
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ from judgesmith.programs.models.as_dspy import (
     TOKENS,
     plain_text,
     schema_of,
+    seen,
     shown,
     without_system,
 )
@@ -34,10 +35,9 @@ from judgesmith.programs.models.connection import Connection as Connection
 from judgesmith.programs.models.connection import Sampling as Sampling
 from judgesmith.programs.models.engine import PerLoop
 from judgesmith.programs.models.failures import Failures
-from judgesmith.programs.models.meter import Meter
 from judgesmith.programs.models.names import qualified
 from judgesmith.programs.models.once import Readable, ask_once
-from judgesmith.programs.models.price import check_priced, listed_context, price
+from judgesmith.programs.models.price import Meter, check_priced, listed_context, price
 from judgesmith.programs.models.probing import declared, probe
 from judgesmith.programs.models.provider import Reached, is_local, provider_of
 from judgesmith.programs.models.sending import PLAIN, Sender, Traffic
@@ -322,11 +322,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     # -- calling
 
     async def complete(
-        self,
-        request: Request,
-        *,
-        meter: Callable[[Usage], None] | None = None,
-        readable: Readable = lambda _: True,
+        self, request: Request, readable: Readable = lambda _: True
     ) -> Reply:
         """Answer a request, from the cache if it was answered before.
 
@@ -335,7 +331,6 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 
         Args:
             request: The request.
-            meter: Called with the cost of this call.
             readable: True if the caller can use a reply; called at least once with the returned one.
 
         Raises:
@@ -343,27 +338,22 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             ModelError: If no call can succeed.
             BudgetError: Over the budget.
         """
-        return await engine.on_loop(self._shown(request, meter, readable))
-
-    async def _shown(
-        self,
-        request: Request,
-        meter: Callable[[Usage], None] | None,
-        readable: Readable,
-    ) -> Reply:
-        row_context.check(request.messages)
-
-        async def call() -> tuple[Reply, Usage, float | None]:
-            reply, used, cost = await self._complete(request, readable)
-            if meter is not None:
-                meter(used)
-            row_context.count(reply, used)
-            return reply, used, cost
-
-        # DSPy shows its own objects' calls itself.
-        by_dspy = isinstance(self.transport, ThroughDSPy)
-        reply, *_ = await call() if by_dspy else await shown(self, request, call)
+        reply, _ = await engine.on_loop(self.answered(request, readable))
         return reply
+
+    async def answered(
+        self, request: Request, readable: Readable = lambda _: True
+    ) -> tuple[Reply, Usage]:
+        """Answer a request as `complete` does, on the engine's loop; return the reply with what it took."""
+        row_context.check(request.messages)
+        # DSPy shows its own objects' calls itself.
+        if isinstance(self._sender.transport, ThroughDSPy) or not seen(self):
+            reply, used, _ = await self._complete(request, readable)
+        else:
+            call = partial(self._complete, request, readable)
+            reply, used, _ = await shown(self, request, call)
+        row_context.count(reply, used)
+        return reply, used
 
     async def _complete(
         self, request: Request, readable: Readable

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +19,7 @@ from judgesmith.programs.models.beginnings_kept import KeptBeginnings
 from judgesmith.programs.models.connection import Capabilities, Connection
 from judgesmith.programs.models.engine import PerLoop
 from judgesmith.programs.models.hanging import Pace, Sends, Usual
-from judgesmith.programs.models.meter import Meter
+from judgesmith.programs.models.price import Meter
 from judgesmith.programs.models.providers.litellm import ThroughLiteLLM
 from judgesmith.programs.models.refusals import Denied
 from judgesmith.programs.models.transport import Request, Transport, Unanswered
@@ -169,24 +170,24 @@ class Sender:
                 f"{size:,} characters. Start it with a longer context, or shorten the row's texts"
             )
 
-    async def _in_turn(
+    def _in_turn(
         self, traffic: Traffic, request: Request
-    ) -> tuple[Reply, float, int]:
-        """Return what `_sent` does, at the model's pace and once the beginning of the request is kept."""
-
-        async def send() -> tuple[Reply, float, int]:
-            if traffic.pace is not None:
-                await traffic.pace.acquire()
-            return await self._sent(traffic, request)
-
+    ) -> Awaitable[tuple[Reply, float, int]]:
+        """Return what awaits `_sent`, once the beginning of the request is kept."""
         if isinstance(self.transport, ThroughLiteLLM) and self.transport.marks:
-            return await traffic.kept.sent(request, send)
-        return await send()
+            send = partial(self._sent, traffic, request)
+            return traffic.kept.sent(request, send)
+        return self._sent(traffic, request)
 
     async def _sent(
         self, traffic: Traffic, request: Request
     ) -> tuple[Reply, float, int]:
-        """Return a reply, its seconds, and how often the request was sent for it. Raises what the transport raises."""
+        """Return a reply, its seconds, and how often the request was sent for it, at the model's pace.
+
+        Raises what the transport raises.
+        """
+        if traffic.pace is not None:
+            await traffic.pace.acquire()
         if self.once or self.attempts == 1:
             async with traffic.slots:
                 return *await self._timed(traffic, request), 1

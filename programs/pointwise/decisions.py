@@ -21,7 +21,7 @@ from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Message, Request
 from judgesmith.programs.one_aspect import OneAspect
 from judgesmith.programs.registry import methods
-from judgesmith.signatures.values import CriterionScore, Item, Usage, Verdict
+from judgesmith.signatures.values import CriterionScore, Item, Verdict
 
 #: The names of five levels; of another number the ends alone have names.
 _LEVELS = ("very poor", "poor", "fair", "good", "excellent")
@@ -101,7 +101,6 @@ class Decisions(OneAspect):
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Ask for all criteria at once; the score is the mean of the expected answers."""
-        used: list[Usage] = []
         levels = self.options.levels
 
         def scores(reply: Reply) -> dict[str, float]:
@@ -114,9 +113,8 @@ class Decisions(OneAspect):
             return not any(map(math.isnan, scores(reply).values()))
 
         request = Request(self.messages(item), max_tokens=1)
-        reply = await lm.complete(request, meter=used.append, readable=readable)
+        reply, usage = await lm.answered(request, readable)
         percents = scores(reply)
-        usage = sum(used, Usage())
         missing = [name for name, percent in percents.items() if math.isnan(percent)]
         if missing:
             reason = f"no answer with probabilities for {', '.join(missing)}"

@@ -10,7 +10,7 @@ import copy
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict
 
 import dspy
@@ -30,6 +30,7 @@ from judgesmith.programs.models.as_dspy import (
     value_of,
     without_system,
 )
+from judgesmith.programs.models.connection import Capabilities
 from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.models.parameters import notes_on
 from judgesmith.programs.models.transport import Message, Request
@@ -94,6 +95,22 @@ def spent(answers: Iterable[Any]) -> tuple[Usage, tuple[str, ...]]:
         usages += [] if usage is None else [usage]
         raw += getattr(answer, "raw", ())
     return Usage.total(usages), tuple(raw)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Says of a reply whether it can be used, and keeps what was read last."""
+
+    predict: JudgePredict
+    inputs: Mapping[str, Any]
+    usable: Callable[[Read], bool]
+    read: Read = field(init=False)
+
+    def __call__(self, reply: Reply) -> bool:
+        predict = self.predict
+        fields = described(predict.signature)
+        self.read = predict.layout.read(reply, self.inputs, fields)
+        return self.read.problem is None and self.usable(self.read)
 
 
 class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
@@ -215,7 +232,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         """
         if heard(self) or _trace() is not None:
             return value_of(await self.acall(**inputs, lm=lm, usable=usable), Answer)
-        return await self._answer(lm, inputs, usable)
+        return await engine.on_loop(self._asked(lm, inputs, usable))
 
     async def aforward(
         self,
@@ -234,7 +251,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             **inputs: The inputs of the call.
         """
         model = called(lm if lm is not None else self.lm)
-        answer = await self._answer(model, inputs, usable, group)
+        answer = await engine.on_loop(self._asked(model, inputs, usable, group))
         prediction = Result(answer, **answer.read.values)
         trace = _trace()
         if trace is not None:
@@ -250,7 +267,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         """Call `aforward` in this thread."""
         return engine.run(self.aforward(**inputs))
 
-    async def _answer(
+    async def _asked(
         self,
         lm: LanguageModel,
         inputs: Mapping[str, Any],
@@ -258,80 +275,88 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         group: str | None = None,
     ) -> Answer:
         """Answer on the engine's loop, with the inputs as the row where none is under judgement."""
-        if row_context.current() is not None:
-            return await engine.on_loop(self._asked(lm, inputs, usable))
-        texts = (inputs.get("output") or "", inputs.get("source") or "")
-        with row_context.judging(Item(*texts, group=group)):
-            return await engine.on_loop(self._asked(lm, inputs, usable))
-
-    async def _asked(
-        self,
-        lm: LanguageModel,
-        inputs: Mapping[str, Any],
-        usable: Callable[[Read], bool],
-    ) -> Answer:
+        if row_context.current() is None:
+            texts = (inputs.get("output") or "", inputs.get("source") or "")
+            with row_context.judging(Item(*texts, group=group)):
+                return await self._asked(lm, inputs, usable)
         able = await lm.capabilities()
-        layout = self.layout
-        size = sum(len(text) for text in inputs.values() if isinstance(text, str))
+        size = 0
+        for text in inputs.values():
+            if isinstance(text, str):
+                size += len(text)
         messages = await engine.apart(size, self.messages, inputs)
         if not able.system_prompt:
             messages = without_system(messages)
-        beginning = len(messages) - 1  # the row is the last one
-        used: list[Usage] = []
-        raw: list[str] = []
-        shape: dict[str, Any] = {
-            "max_tokens": min(
-                layout.max_tokens(inputs), lm.sampling.max_tokens or 1_000_000
-            ),
-            "temperature": lm.sampling.temperature,
-            "top_logprobs": 20 if layout.wants_logprobs and able.logprobs else 0,
-        }
-        if able.grammar:
-            shape["grammar"] = layout.grammar(inputs)
-            shape["choices"] = layout.choices(inputs)
-        elif able.json_schema:
-            shape["schema"] = layout.schema(inputs)
-
-        async def asked(messages: list[Message]) -> Read:
-            reads: list[Read] = []
-
-            def readable(reply: Reply) -> bool:
-                reads.append(layout.read(reply, inputs, described(self.signature)))
-                return reads[-1].problem is None and usable(reads[-1])
-
-            reply = await lm.complete(
-                Request(messages, beginning=beginning, **shape),
-                meter=used.append,
-                readable=readable,
-            )
-            raw.append(reply.text)
-            self._tell(reply.text, reads[-1])
-            if reads[-1].final:
-                raise Unreadable(str(reads[-1].problem), tuple(raw), Usage.total(used))
-            if reply.without:
-                told = notes_on(reply.without)
-                return replace(reads[-1], notes=(*reads[-1].notes, *told))
-            return reads[-1]
-
-        read = await asked(messages)
+        request = self._request(lm, able, messages, inputs)
+        first = await self._once(lm, request, inputs, usable)
+        if first.read.problem is None:
+            return first
+        rules = self.layout.told(self.signature, inputs)
+        again: list[Message] = [
+            *messages,
+            {"role": "assistant", "content": first.raw[0] or "(no answer)"},
+            {"role": "user", "content": f"{AGAIN} {rules}"},
+        ]
+        request = replace(request, messages=again)
+        second = await self._once(lm, request, inputs, usable, first)
+        read = second.read
         if read.problem is not None:
-            rules = layout.told(self.signature, inputs)
-            again: list[Message] = [
-                *messages,
-                {"role": "assistant", "content": raw[0] or "(no answer)"},
-                {"role": "user", "content": f"{AGAIN} {rules}"},
-            ]
-            second = await asked(again)
-            if second.problem is not None:
-                raise Unreadable(
-                    f"{second.problem} (asked twice)", tuple(raw), Usage.total(used)
-                )
-            read = Read(
-                second.values,
-                second.repaired,
-                notes=(*second.notes, "answered at the second request"),
-            )
-        return Answer(read, Usage.total(used), tuple(raw))
+            problem = f"{read.problem} (asked twice)"
+            raise Unreadable(problem, second.raw, second.usage)
+        notes = (*read.notes, "answered at the second request")
+        return replace(second, read=Read(read.values, read.repaired, notes=notes))
+
+    def _request(
+        self,
+        lm: LanguageModel,
+        able: Capabilities,
+        messages: list[Message],
+        inputs: Mapping[str, Any],
+    ) -> Request:
+        """Return the request for an answer in the layout's form, as far as the model can be held to it."""
+        layout = self.layout
+        most = min(layout.max_tokens(inputs), lm.sampling.max_tokens or 1_000_000)
+        form: dict[str, Any] = {}
+        if able.grammar:
+            form["grammar"] = layout.grammar(inputs)
+            form["choices"] = layout.choices(inputs)
+        elif able.json_schema:
+            form["schema"] = layout.schema(inputs)
+        return Request(
+            messages,
+            most,
+            lm.sampling.temperature,
+            20 if layout.wants_logprobs and able.logprobs else 0,
+            beginning=len(messages) - 1,  # the row is the last one
+            **form,
+        )
+
+    async def _once(
+        self,
+        lm: LanguageModel,
+        request: Request,
+        inputs: Mapping[str, Any],
+        usable: Callable[[Read], bool],
+        before: Answer | None = None,
+    ) -> Answer:
+        """Make one call; the answer has a problem where it cannot be read. before: the one that could not be.
+
+        Raises:
+            Unreadable: If asking again would not help.
+        """
+        reader = _Reader(self, inputs, usable)
+        reply, usage = await lm.answered(request, reader)
+        read = reader.read
+        raw: tuple[str, ...] = (reply.text,)
+        if before is not None:
+            usage = before.usage + usage
+            raw = (*before.raw, *raw)
+        self._tell(reply.text, read)
+        if read.final:
+            raise Unreadable(str(read.problem), raw, usage)
+        if reply.without:
+            read = replace(read, notes=(*read.notes, *notes_on(reply.without)))
+        return Answer(read, usage, raw)
 
     def _tell(self, completion: str, read: Read) -> None:
         """DSPy's callbacks hear of the reading as of an adapter's parsing."""

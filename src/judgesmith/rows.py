@@ -51,6 +51,8 @@ HUMAN = ("score", "human", "human_score", "rating", "label", "gold")
 WRITTEN = ("verdict", "judge", "asked", "seen", "resembles", "defer")
 #: How the name of a document begins that was made from its text.
 DERIVED = "doc:"
+#: Roles whose cells are texts as they are.
+_PLAIN = ("source", "output", "reference", "turn", "group", "doc_id")
 #: Names of a context that is a list of passages.
 PASSAGES = ROLES["context"][-1]
 
@@ -111,18 +113,19 @@ class Item:
         cells = {role: record.get(column) for role, column in roles.items()}
         for role in ("source", "output", "context", "reference", "messages"):
             cell = cells.get(role)
-            if not isinstance(cell, str) and not _has_text(cell):
+            plain = cell is None or isinstance(cell, str)
+            if not plain and not _has_text(cell):
                 raise OptionError(
                     f"column {roles[role]!r} must be a text, a number, turns or JSON; got {type(cell).__name__}"
                 )
-        source = as_text(cells.get("source"))
-        output = as_text(cells.get("output"))
-        reference = as_text(cells.get("reference"))
+        texts = {role: as_text(cells[role]) for role in _PLAIN if role in cells}
+        source = texts.get("source")
+        output = texts.get("output")
         if "context" not in roles:
             context = None
         else:
             context = context_of(roles["context"], cells["context"])
-        if (turn := as_text(cells.get("turn"))) is not None:
+        if (turn := texts.get("turn")) is not None:
             whole = (
                 output if output is not None else as_text(cells.pop("messages", None))
             )
@@ -130,7 +133,7 @@ class Item:
                 output = marked(whole or "", turn)
             except ValueError as error:
                 raise OptionError(f"column {roles['turn']!r}: {error}") from None
-        if not is_missing(cells.get("messages")):
+        if "messages" in cells and not is_missing(cells["messages"]):
             chat = judged(cells["messages"], answer=output)
             if chat is None:
                 _refuse_no_turns(roles["messages"], cells["messages"])
@@ -149,10 +152,8 @@ class Item:
                 context = before if context is None else f"{before}\n\n{context}"
         output = output or ""
         source = source or ""
-        group = as_text(cells.get("group")) or as_text(cells.get("doc_id"))
-        return Item(
-            output, source, context, reference, stated(group, source, output), record
-        )
+        group = stated(texts.get("group") or texts.get("doc_id"), source, output)
+        return Item(output, source, context, texts.get("reference"), group, record)
 
     def unlabelled(self) -> Item:
         """Return what a judge sees of it: nothing that people said."""

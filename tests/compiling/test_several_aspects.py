@@ -29,8 +29,7 @@ from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.outcome import Outcome
 from judgesmith.programs.pipeline import scored
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.prompting.suspicion import Suspicion
-from judgesmith.programs.prompting.weighing import weighed
+from judgesmith.programs.prompting.suspicion import Suspicion, weighed
 from judgesmith.programs.readings.head import LinearHead
 from judgesmith.programs.readings.kinds import SIGNAL
 from judgesmith.programs.several.judge import Part, SeveralAspects

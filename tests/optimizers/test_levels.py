@@ -21,9 +21,9 @@ from judgesmith.cli.main import app
 from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import group_folds
 from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.findings import on_folds
 from judgesmith.optimizers.levels import Levels, levels_of, system_means
 from judgesmith.optimizers.measuring import lead, of_system_means
-from judgesmith.optimizers.notes import on_folds
 from judgesmith.optimizers.report import tested as shown
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.testing.scripted import scripted_models

@@ -67,8 +67,7 @@ class Limits(Options):
         Raises:
             OptionError: If a price is not known.
         """
-        from judgesmith.programs.models.meter import Meter
-        from judgesmith.programs.models.price import check_priced
+        from judgesmith.programs.models.price import Meter, check_priced
 
         if self.max_cost is not None:
             check_priced(*(model.name for model in models))

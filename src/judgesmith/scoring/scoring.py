@@ -26,7 +26,7 @@ from judgesmith.programs.artifact import digest, fingerprint
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection
-from judgesmith.programs.models.meter import Meter
+from judgesmith.programs.models.price import Meter
 from judgesmith.rows import WRITTEN
 from judgesmith.running.console import Watch
 from judgesmith.running.estimates import SAMPLED, Estimate, estimate

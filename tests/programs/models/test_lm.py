@@ -35,8 +35,7 @@ from judgesmith.programs.models.lm import (
     Sampling,
     language_model,
 )
-from judgesmith.programs.models.meter import Meter
-from judgesmith.programs.models.price import price
+from judgesmith.programs.models.price import Meter, price
 from judgesmith.programs.models.sending import Unreachable
 from judgesmith.programs.models.transport import Request
 from judgesmith.signatures.values import Item, Usage
@@ -99,11 +98,9 @@ def test_a_request_is_tried_again_and_the_tries_are_counted(serve: MakeServer) -
         Say(),
     )
     lm = model(server)
-    metered: list[Usage] = []
-    (reply,) = complete(lm, ask(), meter=metered.append)
+    reply, usage = engine.run(lm.answered(ask()))
     assert reply.text == "Score: 4"
     assert len(server.bodies) == 4
-    (usage,) = metered
     assert (usage.calls, usage.retries, usage.cached) == (4, 3, 0)
     assert (usage.prompt_tokens, usage.completion_tokens) == (
         11,

@@ -20,8 +20,7 @@ from judgesmith.programs.models.lm import Connection, LanguageModel
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.outcome import BradleyTerry, Decision, Outcome
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.prompting.suspicion import Suspicion
-from judgesmith.programs.prompting.weighing import weighed
+from judgesmith.programs.prompting.suspicion import Suspicion, weighed
 from judgesmith.rooms.injections.rules import suspicion
 from judgesmith.signatures.values import ErrorSpan, Item, Verdict
 

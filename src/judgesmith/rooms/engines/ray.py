@@ -33,8 +33,7 @@ from judgesmith.programs.answers.reply import Reply
 from judgesmith.programs.artifact import Artifact
 from judgesmith.programs.capabilities import models_of
 from judgesmith.programs.models.lm import Connection, LanguageModel
-from judgesmith.programs.models.meter import Meter
-from judgesmith.programs.models.price import price
+from judgesmith.programs.models.price import Meter, price
 from judgesmith.programs.models.provider import is_absent, is_local
 from judgesmith.rooms.engines.batches import BatchScorer, with_columns
 from judgesmith.rooms.engines.folder import Output, Rows, opened_rows

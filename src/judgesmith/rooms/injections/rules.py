@@ -306,10 +306,11 @@ def plain_texts(item: Item) -> str | None:
 
     They can if they are short, and hold no signs of which one text opens and another closes.
     """
-    whole = "\n\n".join(text for name in SHOWN if (text := getattr(item, name)))
-    if len(whole) < SHORT and not any(sign in whole for sign in "<[&"):
-        return whole
-    return None
+    texts = (item.output, item.source, item.context, item.reference)
+    whole = "\n\n".join(filter(None, texts))
+    if len(whole) >= SHORT or "<" in whole or "[" in whole or "&" in whole:
+        return None
+    return whole
 
 
 def harmless(texts: Sequence[str], least: float = FLAGGED) -> bool:

@@ -21,15 +21,15 @@ class _Batch:
         self._waiting: list[tuple[str, asyncio.Future[bool]]] = []
         self._least = 1.0
 
-    async def harmless(self, text: str, least: float) -> bool:
-        """Return whether nothing in a text, nor in those beside it, addresses a judge."""
+    def harmless(self, text: str, least: float) -> asyncio.Future[bool]:
+        """Return what awaits whether nothing in a text, nor in those beside it, addresses a judge."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bool] = loop.create_future()
         self._waiting.append((text, answer))
         self._least = min(self._least, least)
         if len(self._waiting) == 1:
             loop.call_soon(self._look)
-        return await answer
+        return answer
 
     def _look(self) -> None:
         waiting = self._waiting
