@@ -8,8 +8,8 @@ and whenever one looks (Ville 1939).
 - `ShareTest`: a share of rows. Exact for labels drawn at random. Of the labels that a fixed number needs, it takes
   about 60 % where the share is as hoped, and less than half where it lies well above or below the bar.
 - `StrataTest`: the same where the judge's verdict of every row is known. The verdicts cut the rows into strata, so that
-  labels are asked for where they tell most (`planned`). Exact, too, and it takes half of the labels of `ShareTest` or
-  fewer (`experiments/results/audits.md`).
+  labels are asked for where they tell most (`planned`). Exact, too; it takes a fifth to two thirds of the labels of
+  `ShareTest` in a random order (`experiments/results/audits.md`).
 - `CoefficientTest`: correlations, kappa and others. It is no share of rows, so this one is asymptotic: a coefficient
   moves as a random walk does once its error is known. Its errors are measured, not proven (the same page).
 
