@@ -12,7 +12,7 @@ import math
 import re
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -51,7 +51,7 @@ LEVELS: tuple[Level, ...] = ("pooled", "sample", "within")
 TESTED = 0.4
 MOST_TESTED = 200
 #: Fewer test rows say nothing.
-FEWEST_TESTED = 40
+FEWEST_TESTED = 30
 #: Rows of a set at most, and the seed by which whole documents of it are drawn.
 ROWS = 600
 DRAWN_BY = 11
@@ -144,22 +144,27 @@ def problems(
     config: Path | None,
     tables: Sequence[Path],
     part: Part,
+    done: Collection[str] = (),
 ) -> Iterator[Problem]:
     """Yield the tasks of a part: those with a recorded judge, or those with a table of readings.
 
-    tables: folders of readings that `judgesmith study experience` kept; the first that has a task counts.
+    tables: folders of readings that `judgesmith study experience` kept; the first that has a task counts. done: names
+    of tasks that are not wanted.
     """
     if part == "beside":
         for spec in sets:
-            if spec.judge:
-                yield from _beside(spec, config)
+            wanted = [a for a in spec.aspects if f"{_stem(spec)} {a}" not in done]
+            if spec.judge and wanted:
+                yield from _beside(spec, wanted, config)
     else:
-        yield from _small(sets, config, tables)
+        yield from _small(sets, config, tables, done)
 
 
-def _beside(spec: EfficiencySet, config: Path | None) -> Iterator[Problem]:
+def _beside(
+    spec: EfficiencySet, aspects: Sequence[str], config: Path | None
+) -> Iterator[Problem]:
     recorded = _columns_of(spec, config)
-    for aspect in spec.aspects:
+    for aspect in aspects:
         labels = _labels(spec, aspect, config)
         judge = spec.judge.format(aspect=aspect)
         given = [recorded.get(row.id, {}).get(judge) for row in labels.rows]
@@ -169,7 +174,10 @@ def _beside(spec: EfficiencySet, config: Path | None) -> Iterator[Problem]:
 
 
 def _small(
-    sets: Sequence[EfficiencySet], config: Path | None, tables: Sequence[Path]
+    sets: Sequence[EfficiencySet],
+    config: Path | None,
+    tables: Sequence[Path],
+    done: Collection[str],
 ) -> Iterator[Problem]:
     found = []
     for spec in sets:
@@ -191,6 +199,8 @@ def _small(
         teachers.append(task)
     experience = {family: without_family(teachers, family) for family in families}
     for spec, aspect, labels, table in found:
+        if f"{_stem(spec)} {aspect}" in done:
+            continue
         known = experience[spec.family].of_aspect(aspect)
         recorded = _columns_of(spec, config)
         yield _problem("small", spec, aspect, labels, recorded, table, known)
@@ -412,12 +422,10 @@ def run(
 ) -> list[Reached]:
     """Measure what is missing in the journal; return all of it."""
     found = read_journal(journal)
-    done = {(one.part, one.task) for one in found}
+    done = {part: {o.task for o in found if o.part == part} for part in PARTS}
     with journal.open("a", encoding="utf-8") as out:
         for part in PARTS:
-            for problem in problems(sets, config, tables, part):
-                if (part, problem.name) in done:
-                    continue
+            for problem in problems(sets, config, tables, part, done[part]):
                 progress.stage(f"{part}: {problem.name}", 1)
                 for one in measure(problem, draws):
                     found.append(one)

@@ -158,10 +158,8 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         out.print(f"Systems like these at large: {mean:.3f} [{low:.3f}, {high:.3f}].")
     sure = [d for d in estimates.differences if d.p < 1 - estimates.confidence]
     if estimates.on_line:
-        out.print(
-            f"Means of {estimates.on_line} systems are drawn to the line of people's means by the judge's; worth is in "
-            "labels of one system."
-        )
+        line = "the line of people's means by the judge's"
+        out.print(f"Means of {estimates.on_line} systems are drawn to {line}.")
     if estimates.differences:
         out.print(_decided(len(sure), estimates.differences))
     for d in sorted(sure, key=lambda d: d.p)[:10]:
