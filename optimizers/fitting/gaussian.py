@@ -11,7 +11,8 @@ may only correct it, by answers of nine sizes (experiments/results/strong.md).
 
 What is counted of facts in the source decides few tasks, so that its weight has a variance of its own: each answer
 comes with it and without. Where the aspect's name says that facts are rated, more answers expect these counts to
-decide, each more likely before the labels than all others together (experiments/results/facts.md).
+decide, each more likely before the labels than all others together (experiments/results/facts.md). Where rows have a
+reference, one answer expects it to be the right answer; how likely that is, the aspect's words say.
 
 Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2.1 and §5.4); the composition is ours
 (experiments/results/experience.md).
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import Codes, midranks
 from judgesmith.optimizers.fitting.folds import numbered
-from judgesmith.programs.readings.experience import FACTS, Experience
+from judgesmith.programs.readings.experience import FACTS, RIGHT, Experience
 from judgesmith.programs.readings.head import LinearHead, Matrix, Readings, Vector, over
 from judgesmith.programs.readings.kinds import SIGNAL
 
@@ -89,6 +90,9 @@ SIZES = tuple(
 
 #: Where facts are rated: one of `experience.FACTUAL` decides, and little else is to be learnt.
 OF_FACTUAL = Sizes(0.25, 0.02, 0.005, 0.01, 0.5, 1.7, facts=0.02, factual=0.5)
+#: Where a reference is the right answer: likely where an aspect's words say so, else to be said by labels.
+OF_RIGHT = Sizes(0.25, 0.02, 0.03, 0.06, 0.4, 1.7, facts=0.02, factual=0.5)
+OF_MAYBE_RIGHT = replace(OF_RIGHT, log_prior=-2.0)
 #: Beside a score that has the first word: its weight, and how much other judges and all other readings may correct it.
 BESIDE = tuple(
     Sizes(first, others, numbers, numbers, max(0.2, 1 - first**2), facts=numbers / 3)
@@ -274,7 +278,25 @@ def _answers(
         rewarded = _rewarded(names, numbers, factual)
         if rewarded.any():
             answers.append((OF_FACTUAL, rewarded))
+    if experience.numbers:
+        rewarded = _right(names, numbers)
+        if rewarded.any():
+            sizes = OF_RIGHT if experience.right else OF_MAYBE_RIGHT
+            answers.append((sizes, rewarded))
     return answers
+
+
+def _right(names: Sequence[str], numbers: _Block) -> Vector:
+    """Return the weights that are expected where a reference is the right answer.
+
+    They are smaller where the rows share about as much of their references: then a reference is one of many.
+    """
+    weights = np.zeros(len(names))
+    for place, name in enumerate(names):
+        if name in RIGHT:
+            _, spread, weight = RIGHT[name]
+            weights[place] = weight * min(1.0, numbers.spreads[place] / spread)
+    return weights
 
 
 def _rewarded(

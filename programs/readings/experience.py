@@ -47,6 +47,19 @@ FACTUAL = (
     },
     {"facts.details": (0.92, 0.18, 1.0)},
 )
+#: Names of aspects whose ratings compare an output with the right answer, and how definitions say so. Of other aspects
+#: labels tell.
+_OF_ANSWERS = re.compile(
+    r"correct|accura|\banswers?\b|\bright\b|solution|solve|match|equivalen|similar"
+)
+_TO_ANSWERS = re.compile(
+    r"(right|correct|expected|true|gold|reference) (answer|solution|one\b)"
+    r"|(match|same as|agree|compare)\w* .{0,30}\b(reference|answer key)"
+)
+#: What they reward: the share of the reference's words. Reading -> (usual mean, usual spread, weight). And without
+#: labels how much such a rating is what all ratings reward; experiments/results/facts.md.
+RIGHT = {"facts.of_reference": (0.5, 0.35, 1.0)}
+_RIGHT_SHARE = 0.3
 #: Without labels, how much such a rating is what all ratings reward.
 _FACTUAL_SHARE = 0.5
 
@@ -105,12 +118,23 @@ class Experience(parts.Options):
         default=(), max_length=8
     )
     """What ratings of facts may reward, the likeliest first (`FACTUAL`); empty for other ratings."""
+    right: bool = False
+    """Whether ratings are expected to compare with a reference that is the right answer (`RIGHT`)."""
 
-    def of_aspect(self, aspect: str) -> Experience:
-        """Return the experience for an aspect: with `FACTUAL` where its name says that facts are rated."""
-        if not self.numbers or not _OF_FACTS.search(aspect.casefold()):
+    def of_aspect(self, aspect: str, definition: str = "") -> Experience:
+        """Return the experience for an aspect: with what its words say that ratings reward.
+
+        Facts (`FACTUAL`) are told by the name, a right answer (`RIGHT`) by the name or the definition.
+        """
+        if not self.numbers:
             return self
-        return self.model_copy(update={"factual": self.factual or FACTUAL})
+        found = dict[str, Any]()
+        if _OF_FACTS.search(aspect.casefold()):
+            found["factual"] = self.factual or FACTUAL
+        named = _OF_ANSWERS.search(aspect.casefold())
+        if named or _TO_ANSWERS.search(definition.casefold()):
+            found["right"] = True
+        return self.model_copy(update=found) if found else self
 
     def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
         """Return the head, in percent, of a judge without labels that has these readings and these blocks of states."""
@@ -126,6 +150,10 @@ class Experience(parts.Options):
         if facts := self._likeliest(names):
             rewarded = LinearHead.of_standardised(facts, {})
             head = head.scaled(_FACTUAL_SHARE) + rewarded.scaled(1 - _FACTUAL_SHARE)
+        right = {name: prior for name, prior in RIGHT.items() if name in names}
+        if self.right and right:
+            rewarded = LinearHead.of_standardised(right, {})
+            head = head.scaled(_RIGHT_SHARE) + rewarded.scaled(1 - _RIGHT_SHARE)
         head = head.scaled(self.points, self.level)
         return replace(head, limits=self._limits(head))
 

@@ -33,6 +33,10 @@ TELLING = 4
 #: Words are the same whose first letters are.
 STEM = 5
 
+#: Marks between answers that are equally right, and the words that each of them has at most.
+_BETWEEN_ANSWERS = re.compile(r"[\n|;]|(?<!\d)/|/(?!\d)")
+ANSWER_WORDS = 10
+
 # Names, numbers, dates, negations ------------------------------------------------------------------------------------
 
 _CAPITALISED = re.compile(r"(?<!\w)[A-ZÀ-ÖØ-ÞĀ-ЯΑ-Ω]\w*")
@@ -356,12 +360,12 @@ def facts(text: Text) -> dict[str, float]:
     pairs, triples: of an output's sequences of words those that the source or context has. details: of its names,
     numbers and dates those that these have. supported, weakest, negations: see `sentence_numbers`. values: see
     `values_said`. context: of its words those that the context alone has. of_reference: of the reference's words those
-    that the output has.
+    that the output has; of alternative answers (`answers_in`), the one of which it has most.
     """
     material = one_spelling(text.material)
     output = one_spelling(text.judged)
     context = one_spelling(text.context)
-    reference = one_spelling(text.reference)
+    answers = map(words_in, answers_in(one_spelling(text.reference)))
     output_words = words_in(output)
     there = words_in(material)
     return {
@@ -373,8 +377,18 @@ def facts(text: Text) -> dict[str, float]:
         **sentence_numbers(sentences_of(output), sentences_of(material)),
         "values": values_said(text.source, output_words),
         "context": found_in(output_words, words_in(context), 1),
-        "of_reference": found_in(words_in(reference), output_words, 1),
+        "of_reference": max(found_in(answer, output_words, 1) for answer in answers),
     }
+
+
+def answers_in(reference: str) -> list[str]:
+    """Return the parts of a reference that are answers by themselves: "NYC/New York"; the whole where one is longer.
+
+    A slash between digits is no mark. Two long references are of many, and count together.
+    """
+    parts = [part for part in _BETWEEN_ANSWERS.split(reference) if words_in(part)]
+    short = all(len(words_in(part)) <= ANSWER_WORDS for part in parts)
+    return parts if parts and short else [reference]
 
 
 def words_in(text: str) -> list[str]:

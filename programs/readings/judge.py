@@ -297,7 +297,9 @@ class ModelReadings(AsksForms):
 
     def _experience(self, lm: LanguageModel) -> Experience:
         experience = self.rows.experience(lm, self.options.experience)
-        return experience.of_aspect(self.options.aspect)
+        said = [self.knowledge.description or ""]
+        said += [criterion.definition for criterion in self.knowledge.criteria or ()]
+        return experience.of_aspect(self.options.aspect, " ".join(said))
 
     # -- judging
 

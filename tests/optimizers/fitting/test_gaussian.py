@@ -1,5 +1,7 @@
 """The Gaussian model of readings, on tables whose truth is known."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -376,3 +378,74 @@ def test_names_of_aspects_that_do_not(aspect: str) -> None:
 
 def test_a_judge_without_experience_expects_nothing_of_facts() -> None:
     assert NOTHING.of_aspect("consistency") is NOTHING
+
+
+# Right answers --------------------------------------------------------------------------------------------------------
+
+
+SAID = "facts.of_reference"
+
+
+def of_answers(seed: int, *, spread: float) -> tuple[Readings, np.ndarray]:
+    """A table in which the share of the reference's words knows the score; spread: how far rows differ in it."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=200)
+    values = rng.normal(size=(200, 41))
+    values[:, 0] = 0.5 + spread * (y + values[:, 0]) / math.sqrt(2)
+    names = (SAID, *(f"n{i}" for i in range(40)))
+    return Readings(names, values, tuple(range(200))), 3 + y
+
+
+def reached_answers(known: Experience, labels: int, *, spread: float = 0.35) -> float:
+    found = []
+    for seed in range(8):
+        table, y = of_answers(seed, spread=spread)
+        head = gaussian(table.rows(range(labels)), y[:labels], known, own=None).head
+        found.append(agreement(head(table.rows(range(100, 200))), y[100:]))
+    return float(np.mean(found))
+
+
+def test_where_the_right_answer_is_known_few_labels_find_it() -> None:
+    right = TAUGHT.of_aspect("correctness")
+    assert right.right
+    # No word says so: eight labels find it all the same, less surely.
+    unsaid = reached_answers(TAUGHT, 8)
+    assert reached_answers(right, 8) > unsaid + 0.1
+    assert unsaid > reached_answers(TAUGHT, 8, spread=0.03) + 0.1
+
+
+def test_a_reference_that_is_one_of_many_is_not_taken_for_the_answer() -> None:
+    """Rows that share about as much of their references say little, whatever the name."""
+    right = TAUGHT.of_aspect("correctness")
+    gain = reached_answers(right, 8) - reached_answers(right, 8, spread=0.03)
+    assert gain > 0.2
+
+
+def test_without_labels_a_row_without_a_reference_is_judged_as_before() -> None:
+    table, y = of_answers(0, spread=0.35)
+    plain, right = (
+        known.head(table.names, ())
+        for known in (TAUGHT, TAUGHT.of_aspect("correctness"))
+    )
+    assert agreement(right(table), y) > agreement(plain(table), y) + 1
+    bare = table.values.copy()
+    bare[:, 0] = np.nan
+    without = Readings(table.names, bare, table.groups)
+    assert agreement(right(without), plain(without)) == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("aspect", "definition", "right"),
+    [
+        ("Correctness", "", True),
+        ("answer accuracy", "", True),
+        ("quality", "Does it give the right answer?", True),
+        ("quality", "It has to match the reference.", True),
+        ("fluency", "Grammatically correct sentences.", False),
+        ("overall", "", False),
+    ],
+)
+def test_words_that_ask_for_the_right_answer(
+    aspect: str, definition: str, right: bool
+) -> None:
+    assert TAUGHT.of_aspect(aspect, definition).right is right

@@ -204,6 +204,25 @@ def test_context_and_reference_are_read_where_a_row_has_them() -> None:
     assert full["of_reference"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize(
+    ("reference", "share"),
+    [
+        ("NYC/New York", 1.0),  # all words of the second answer; 2 of 3 of both
+        ('New York City | "NYC"', 2 / 3),  # 2 of 3, and 0 of 1
+        ("Boston\nNew Haven", 0.5),  # none, and 1 of 2
+        ("1/2 of New York", 3 / 5),  # a slash between digits: 5 words, of, New, York
+        # Eleven words are longer than an answer, so that all twelve count together.
+        ("York/" + "new " * 11, 1.0),
+    ],
+)
+def test_of_several_right_answers_the_nearest_counts(
+    reference: str, share: float
+) -> None:
+    output = "It is the capital of New York."
+    found = facts(Text("", output, reference=reference))["of_reference"]
+    assert found == pytest.approx(share)
+
+
 @given(
     st.text(max_size=200),
     st.text(max_size=200),
