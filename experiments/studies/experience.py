@@ -1,7 +1,8 @@
 """Experience from rated sets, and what it is worth on tasks of other families.
 
 For every task readings and human scores are standardised, and each system's mean is taken off both: what is learnt
-tells the texts of one system apart, not systems. A family counts by the root of its number of tasks. One ridge
+tells the texts of one system apart, not systems. Weights that tell all texts apart are learnt beside, for labels to
+choose between. A family counts by the root of its number of tasks. One ridge
 regression is fitted to the numbers and one to each block of states: their weights, with the readings' means and
 spreads, are the experience. It is measured by leaving one family out: the experience of the others, and labels drawn
 from the task.
@@ -40,7 +41,12 @@ from judgesmith.programs.atomic import write_whole
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.progress import Progress
-from judgesmith.programs.readings.experience import Card, Experience, StateExperience
+from judgesmith.programs.readings.experience import (
+    Card,
+    Experience,
+    StateExperience,
+    Weights,
+)
 from judgesmith.programs.readings.head import Matrix, Readings, Vector
 from judgesmith.programs.readings.judge import (
     DIRECT,
@@ -346,12 +352,19 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
     ]
     share = NUMBERS_SHARE if blocks else 1.0
     fitted = _Fit(tasks, wanted, weights, shares)
-    numbers = fitted.numbers([n for n in names if n != TRAINED], share)
+    plain = [n for n in names if n != TRAINED]
+    numbers = fitted.numbers(plain, share)
     beside_trained = [n for n in names if n != DIRECT] if TRAINED in names else []
     trained = fitted.numbers(beside_trained, share)
     states = {
         block: fitted.states(block, (1 - share) / len(blocks)) for block in blocks
     }
+    scores = np.concatenate([target(task.scores)[0] for task in tasks])
+    of_all = _Fit([replace(t, systems=()) for t in tasks], scores, weights, shares)
+    pooled = Weights(
+        numbers={name: w for name, (*_, w) in of_all.numbers(plain, share).items()},
+        states={b: of_all.states(b, (1 - share) / len(blocks)).weights for b in blocks},
+    )
     columns = {name: [t.table.columns([name])[:, 0] for t in tasks] for name in names}
     columns |= {
         block: [of.added(t.table.states[block]) for t in tasks]
@@ -375,6 +388,7 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
         trained=trained,
         states=states,
         ranges=ranges,
+        pooled=pooled,
     )
 
 

@@ -4,7 +4,9 @@ A row's human score is taken to be the sum of what experience expects of it (`pr
 weight for the judge's own score, of small weights for all numbers and all dimensions of the states, of something that
 its document's rows have in common, and of noise. Only the weights are learnt from the labels; how large each part may
 be was learnt on other tasks. How far experience and the own score may be trusted differs most, and how much labels can
-teach beside them, so that six answers are weighed by how well they explain the labels (their evidence).
+teach beside them, so that answers of several sizes are weighed by how well they explain the labels (their evidence).
+Experience has two views, of what tells the texts of one system apart and of what tells all texts apart; two answers do
+without it.
 
 Beside a strong judge the prior is another: its score has a fixed weight, so that ranks follow it, and everything else
 may only correct it, by answers of nine sizes (experiments/results/strong.md).
@@ -29,7 +31,11 @@ from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import Codes, midranks
 from judgesmith.optimizers.fitting.folds import numbered
-from judgesmith.programs.readings.experience import FACTS, RIGHT, Experience
+from judgesmith.programs.readings.experience import (
+    FACTS,
+    RIGHT,
+    Experience,
+)
 from judgesmith.programs.readings.head import LinearHead, Matrix, Readings, Vector, over
 from judgesmith.programs.readings.kinds import SIGNAL
 
@@ -65,6 +71,16 @@ class Sizes:
     raters: float = 0.0
     factual: float = 0.0
 
+    @property
+    def covariance(self) -> tuple[float, ...]:
+        """Return the sizes on which the covariance of scores depends."""
+        parts = (self.own, self.numbers, self.states, self.noise)
+        return (*parts, self.facts, self.raters)
+
+    def likelier(self, likely: float) -> Sizes:
+        """Return the sizes with another log added to that of their prior."""
+        return replace(self, log_prior=self.log_prior + likely) if likely else self
+
 
 #: What facts may add, and how likely it is before the labels are seen (log): they decide some tasks, and are noise in
 #: most.
@@ -88,6 +104,18 @@ SIZES = tuple(
 )
 
 
+#: Experience that misleads: labels alone, that teach much or are mostly noise.
+GIVEN_UP = tuple(
+    replace(sizes, facts=facts, log_prior=sizes.log_prior + likely)
+    for sizes in (
+        Sizes(0.0, 0.02, 0.1, 0.2, 0.5, -2.5),
+        Sizes(0.0, 0.02, 0.03, 0.06, 0.75, -2.5),
+    )
+    for facts, likely in OF_FACTS
+)
+#: How likely it is before the labels are seen (log) that what tells all texts apart counts, and not what tells those of
+#: one system apart.
+OF_POOLED = -1.5
 #: Where facts are rated: one of `experience.FACTUAL` decides, and little else is to be learnt.
 OF_FACTUAL = Sizes(0.25, 0.02, 0.005, 0.01, 0.5, 1.7, facts=0.02, factual=0.5)
 #: Where a reference is the right answer: likely where an aspect's words say so, else to be said by labels.
@@ -173,45 +201,34 @@ def gaussian(
     kernels = _kernels(shares, numbers, states)
     raters = same_rater(table.raters)
     of_raters = OF_RATERS[:1] if raters is None else OF_RATERS
-    tried = [
-        (replace(sizes, raters=size, log_prior=sizes.log_prior + likely), rewarded)
-        for sizes, rewarded in _answers(table.names, numbers, experience, first)
+    views = _views(table.names, numbers, states, experience)
+    answers = [
+        replace(answer, sizes=replace(answer.sizes, raters=size).likelier(likely))
+        for answer in _answers(table.names, numbers, views, experience, first)
         for size, likely in of_raters
     ]
-    expected = np.sum(
-        [block.z @ block.expected for block in (numbers, *states.values())], axis=0
-    )
     document = _of_documents(within=within, first=first)
     shared = LEVEL + document * (groups[:, None] == groups)
     strict = np.zeros_like(shared) if raters is None else raters
-    fits = [
-        _fit(
-            sizes,
-            kernels,
-            shared + sizes.raters * strict,
-            sizes.experience * expected + sizes.factual * (numbers.z @ rewarded),
-            groups,
-            wanted,
-        )
-        for sizes, rewarded in tried
-    ]
+    solved = dict[tuple[float, ...], _Solved]()
+    fits = []
+    for answer in answers:
+        sizes = answer.sizes
+        if sizes.covariance not in solved:
+            linear = kernels.of(sizes)
+            noise = sizes.noise * np.eye(len(wanted))
+            whole = linear + shared + sizes.raters * strict + noise
+            solved[sizes.covariance] = _Solved.of(linear, whole, groups)
+        expected = sizes.experience * answer.view.scores
+        if sizes.factual:
+            expected = expected + sizes.factual * (numbers.z @ answer.rewarded)
+        fits.append(solved[sizes.covariance].fit(expected, wanted, sizes.log_prior))
     evidence = np.array([fit.evidence for fit in fits])
     posterior = np.exp(evidence - evidence.max())  # of each answer
     posterior /= posterior.sum()
-    trust = float(posterior @ np.array([sizes.experience for sizes, _ in tried]))
-    factual = np.array([sizes.factual * rewarded for sizes, rewarded in tried])
-    prior = _head(
-        table.names,
-        numbers,
-        states,
-        trust * numbers.expected + posterior @ factual,
-        {b: trust * s.expected for b, s in states.items()},
-    )
-    learnt = LinearHead(0.0)
-    for share, (sizes, _), fit in zip(posterior, tried, fits, strict=True):
-        learnt += _learnt(table.names, shares, numbers, states, sizes, fit.dual).scaled(
-            float(share) * unit
-        )
+    learnt = _learnt(table.names, shares, numbers, states, answers, fits, posterior)
+    learnt = learnt.scaled(unit)
+    prior = _prior(table.names, numbers, states, answers, views, posterior)
     head = learnt + prior.scaled(unit)
     base = float(scores.mean() - head(table).mean())
     left_out = posterior @ np.array([fit.left_out for fit in fits])
@@ -266,23 +283,74 @@ def _blocks(
     return numbers, states
 
 
+@dataclass(frozen=True)
+class _View:
+    """What experience expects: weights of numbers and of states, and the scores of the rows by them.
+
+    likely: the log of its prior.
+    """
+
+    numbers: Vector
+    states: Mapping[str, Vector]
+    scores: Vector
+    likely: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One answer to how large each part of a score is. rewarded: the weights of what ratings may reward."""
+
+    sizes: Sizes
+    view: _View
+    rewarded: Vector
+
+
+def _views(
+    names: Sequence[str],
+    numbers: _Block,
+    states: Mapping[str, _Block],
+    experience: Experience,
+) -> list[_View]:
+    """Return the views of experience: of the texts of one system, and of all texts where that was learnt."""
+    inner = {name: block.expected for name, block in states.items()}
+    known = [(numbers.expected, inner, 0.0)]
+    if (pooled := experience.pooled) is not None:
+        of_names = np.array([pooled.numbers.get(name, 0.0) for name in names])
+        unknown = {name: np.zeros(len(block.means)) for name, block in states.items()}
+        found = {name: np.array(of) for name, of in pooled.states.items()}
+        inner = {name: found.get(name, none) for name, none in unknown.items()}
+        known.append((of_names, inner, OF_POOLED))
+    views = []
+    for of_names, of_states, likely in known:
+        read = [states[name].z @ weights for name, weights in of_states.items()]
+        scores = np.asarray(sum(read, numbers.z @ of_names))
+        views.append(_View(of_names, of_states, scores, likely))
+    return views
+
+
 def _answers(
-    names: Sequence[str], numbers: _Block, experience: Experience, first: bool
-) -> list[tuple[Sizes, Vector]]:
-    """Return the sizes of each answer, and the weights of the readings if facts are what its ratings reward."""
+    names: Sequence[str],
+    numbers: _Block,
+    views: Sequence[_View],
+    experience: Experience,
+    first: bool,
+) -> list[_Answer]:
+    """Return the answers that are weighed: by each view, with what ratings may reward, and without experience."""
     nothing = np.zeros(len(names))
     if first:
-        return [(sizes, nothing) for sizes in BESIDE]
-    answers = [(sizes, nothing) for sizes in SIZES]
-    for factual in experience.factual:
-        rewarded = _rewarded(names, numbers, factual)
-        if rewarded.any():
-            answers.append((OF_FACTUAL, rewarded))
+        return [_Answer(sizes, views[0], nothing) for sizes in BESIDE]
+    rewards = [(OF_FACTUAL, _rewarded(names, numbers, of)) for of in experience.factual]
     if experience.numbers:
-        rewarded = _right(names, numbers)
-        if rewarded.any():
-            sizes = OF_RIGHT if experience.right else OF_MAYBE_RIGHT
-            answers.append((sizes, rewarded))
+        sizes = OF_RIGHT if experience.right else OF_MAYBE_RIGHT
+        rewards.append((sizes, _right(names, numbers)))
+    tried = [(sizes, nothing) for sizes in SIZES]
+    tried += [(sizes, rewarded) for sizes, rewarded in rewards if rewarded.any()]
+    answers = []
+    for view in views:
+        for sizes, rewarded in tried:
+            answers.append(_Answer(sizes.likelier(view.likely), view, rewarded))
+    if experience.numbers:
+        answers += [_Answer(sizes, views[0], nothing) for sizes in GIVEN_UP]
     return answers
 
 
@@ -385,39 +453,46 @@ class _Fit:
     variance: Vector
 
 
-def _fit(
-    sizes: Sizes,
-    kernels: _Kernels,
-    shared: Matrix,
-    expected: Vector,
-    groups: Codes,
-    wanted: Vector,
-) -> _Fit:
-    """expected: the scores before the labels are seen. shared: the covariance by level and document."""
-    linear = kernels.of(sizes)
-    whole = linear + shared + sizes.noise * np.eye(len(wanted))
-    rest = wanted - expected
-    factor = scipy.linalg.cho_factor(whole, lower=True)
-    inverse = scipy.linalg.cho_solve(factor, np.eye(len(wanted)))
-    dual = inverse @ rest
-    evidence = (
-        sizes.log_prior
-        - 0.5 * float(rest @ dual)
-        - float(np.log(np.diag(factor[0])).sum())
-    )
-    left_out = np.zeros(len(wanted))
-    variance = np.zeros(len(wanted))
-    weights = linear @ inverse
-    scores = expected + linear @ dual
-    # What a fit without each group gives, from the whole one's inverse.
-    for at in _by_size(groups):
-        pairs = at[:, :, None], at[:, None, :]
-        own = np.linalg.inv(inverse[pairs])
-        left_out[at] = (
-            scores[at] - (weights[pairs] @ own @ dual[at][:, :, None])[:, :, 0]
-        )
-        variance[at] = np.diagonal(own, axis1=1, axis2=2)
-    return _Fit(dual, evidence, left_out, variance)
+@dataclass(frozen=True)
+class _Solved:
+    """What fits of one covariance have in common.
+
+    linear: the readings' part of the covariance. inverse: of all of it. spread: the logarithm of its determinant's
+    root. apart: the rows of groups of one size, with what takes their labels out of their scores. variance: of the
+    errors of rows whose group is left out.
+    """
+
+    linear: Matrix
+    inverse: Matrix
+    spread: float
+    apart: Sequence[tuple[NDArray[np.intp], NDArray[np.float64]]]
+    variance: Vector
+
+    @classmethod
+    def of(cls, linear: Matrix, whole: Matrix, groups: Codes) -> _Solved:
+        factor = scipy.linalg.cho_factor(whole, lower=True)
+        inverse = scipy.linalg.cho_solve(factor, np.eye(len(whole)))
+        spread = float(np.log(np.diag(factor[0])).sum())
+        weights = linear @ inverse
+        variance = np.zeros(len(whole))
+        apart = []
+        # What a fit without each group gives, from the whole one's inverse.
+        for at in _by_size(groups):
+            pairs = at[:, :, None], at[:, None, :]
+            own = np.linalg.inv(inverse[pairs])
+            apart.append((at, weights[pairs] @ own))
+            variance[at] = np.diagonal(own, axis1=1, axis2=2)
+        return cls(linear, inverse, spread, apart, variance)
+
+    def fit(self, expected: Vector, wanted: Vector, log_prior: float) -> _Fit:
+        """Fit the labels. expected: the scores before the labels are seen."""
+        rest = wanted - expected
+        dual = self.inverse @ rest
+        evidence = log_prior - 0.5 * float(rest @ dual) - self.spread
+        left_out = expected + self.linear @ dual
+        for at, taken in self.apart:
+            left_out[at] -= (taken @ dual[at][:, :, None])[:, :, 0]
+        return _Fit(dual, evidence, left_out, self.variance)
 
 
 def _by_size(groups: Codes) -> list[NDArray[np.intp]]:
@@ -431,20 +506,52 @@ def _by_size(groups: Codes) -> list[NDArray[np.intp]]:
     ]
 
 
+def _prior(
+    names: Sequence[str],
+    numbers: _Block,
+    states: Mapping[str, _Block],
+    answers: Sequence[_Answer],
+    views: Sequence[_View],
+    posterior: Vector,
+) -> LinearHead:
+    """Return the head of what is expected before the labels, as far as they leave it."""
+    weights = np.zeros(len(names))
+    trust = dict.fromkeys(map(id, views), 0.0)
+    for share, answer in zip(posterior.tolist(), answers, strict=True):
+        trust[id(answer.view)] += share * answer.sizes.experience
+        weights += share * answer.sizes.factual * answer.rewarded
+    inner = {name: np.zeros(len(block.means)) for name, block in states.items()}
+    for view in views:
+        weights += trust[id(view)] * view.numbers
+        for name, of in view.states.items():
+            inner[name] += trust[id(view)] * of
+    return _head(names, numbers, states, weights, inner)
+
+
 def _learnt(
     names: tuple[str, ...],
     shares: tuple[Vector, Vector, Vector],
     numbers: _Block,
     states: Mapping[str, _Block],
-    sizes: Sizes,
-    dual: Vector,
+    answers: Sequence[_Answer],
+    fits: Sequence[_Fit],
+    posterior: Vector,
 ) -> LinearHead:
-    variances = (
-        sizes.own * shares[0] + sizes.numbers * shares[1] + sizes.facts * shares[2]
+    """Return the head of what the labels taught, the mean over answers by their posterior."""
+    duals = posterior[:, None] * np.array([fit.dual for fit in fits])
+    sizes = [answer.sizes for answer in answers]
+    own, every, facts = (
+        np.array(of) @ duals @ numbers.z
+        for of in (
+            [one.own for one in sizes],
+            [one.numbers for one in sizes],
+            [one.facts for one in sizes],
+        )
     )
-    weights = variances * (numbers.z.T @ dual)
+    weights = shares[0] * own + shares[1] * every + shares[2] * facts
+    read = np.array([one.states for one in sizes]) @ duals
     inner = {
-        name: sizes.states / (block.z.shape[1] * len(states)) * (block.z.T @ dual)
+        name: (read @ block.z) / (block.z.shape[1] * len(states))
         for name, block in states.items()
     }
     return _head(names, numbers, states, weights, inner)

@@ -50,7 +50,7 @@ FACTUAL = (
 #: Names of aspects whose ratings compare an output with the right answer, and how definitions say so. Of other aspects
 #: labels tell.
 _OF_ANSWERS = re.compile(
-    r"correct|accura|\banswers?\b|\bright\b|solution|solve|match|equivalen|similar"
+    r"correct|accura|\banswers?\b|\bright\b|solution|solve|match|equival|similar"
 )
 _TO_ANSWERS = re.compile(
     r"(right|correct|expected|true|gold|reference) (answer|solution|one\b)"
@@ -81,6 +81,19 @@ class StateExperience(parts.Options):
         """Return what the states of each row (rows x width) add to a score of unit spread."""
         slopes = over(np.array(self.weights), np.array(self.spreads))
         return np.asarray((states.astype(np.float64) - np.array(self.means)) @ slopes)
+
+
+class Weights(parts.Options):
+    """Other weights of standardised readings and of blocks' dimensions, with the same means and spreads."""
+
+    numbers: dict[str, Number] = Field(default_factory=dict, max_length=2_000)
+    states: dict[str, _Numbers] = Field(default_factory=dict, max_length=64)
+
+    def without(self, names: Collection[str]) -> Weights:
+        """Return the weights without those of some readings and blocks."""
+        numbers = {name: w for name, w in self.numbers.items() if name not in names}
+        states = {name: w for name, w in self.states.items() if name not in names}
+        return Weights(numbers=numbers, states=states)
 
 
 class Card(parts.Options):
@@ -114,6 +127,8 @@ class Experience(parts.Options):
     ranges: dict[str, tuple[Number, Number]] = Field(
         default_factory=dict, max_length=2_100
     )
+    pooled: Weights | None = None
+    """What tells all texts apart, systems among them; the other weights tell those of one system apart."""
     factual: tuple[dict[str, tuple[Number, Number, Number]], ...] = Field(
         default=(), max_length=8
     )
@@ -135,6 +150,11 @@ class Experience(parts.Options):
         if named or _TO_ANSWERS.search(definition.casefold()):
             found["right"] = True
         return self.model_copy(update=found) if found else self
+
+    def of_numbers(self) -> Experience:
+        """Return what holds for the readings of other models, too."""
+        pooled = self.pooled and self.pooled.without(self.pooled.states)
+        return self.model_copy(update={"states": {}, "pooled": pooled})
 
     def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
         """Return the head, in percent, of a judge without labels that has these readings and these blocks of states."""
@@ -169,16 +189,21 @@ class Experience(parts.Options):
         """Return the experience without the weights of readings that most rows have beyond their ranges."""
         numbers = dict(self.numbers)
         states = dict(self.states)
+        beyond = set[str]()
         for name, ends in self.ranges.items():
             if name in numbers and name in table.names:
                 if _mostly_beyond(table.columns([name])[:, 0], ends):
                     numbers[name] = (*numbers[name][:2], 0.0)
+                    beyond.add(name)
             elif name in states and name in table.states:
                 block = states[name]
                 if _mostly_beyond(block.added(table.states[name]), ends):
                     nothing = (0.0,) * len(block.weights)
                     states[name] = block.model_copy(update={"weights": nothing})
-        return self.model_copy(update={"numbers": numbers, "states": states})
+                    beyond.add(name)
+        pooled = self.pooled and self.pooled.without(beyond)
+        seen = {"numbers": numbers, "states": states, "pooled": pooled}
+        return self.model_copy(update=seen)
 
     def _limits(self, head: LinearHead) -> dict[str, tuple[float, float]]:
         """Return the least and the most percent that each reading and each block may add."""
@@ -215,7 +240,7 @@ def experience_of(model: str, name: str = "") -> Experience:
     experiences = [read_experience(Path(name))] if name else _shipped()
     return next(
         (experience for experience in experiences if experience.model == model),
-        experiences[0].model_copy(update={"states": {}}),
+        experiences[0].of_numbers(),
     )
 
 

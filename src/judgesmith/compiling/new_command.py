@@ -75,6 +75,7 @@ class New(Command, Aspect, Preset, Jury):
         from judgesmith.running.console import out
         from judgesmith.running.opening import check_writable, open_model, quiet
         from judgesmith.running.settings import JudgeInWords
+        from judgesmith.running.trust import UNRATED
 
         setup = self._setup(
             dict(self),
@@ -108,6 +109,7 @@ class New(Command, Aspect, Preset, Jury):
         outcome = "pass or fail" if self.pass_fail else str(judge.scale)
         out.print(
             f"Saved {saved}: {method.kind}, {outcome}, learnt from no labels. How far to trust it is not known yet: "
-            f"`judgesmith check` measures that. Next: judgesmith score OUTPUTS.jsonl --judge {saved}; with labels, "
+            f"`judgesmith check` measures that. {UNRATED[0].upper()}{UNRATED[1:]}. "
+            f"Next: judgesmith score OUTPUTS.jsonl --judge {saved}; with labels, "
             f"judgesmith compile LABELS --start {saved}"
         )

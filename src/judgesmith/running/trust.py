@@ -17,6 +17,12 @@ _SIGNATURE = re.compile(
     r"(?P<name>[\w-]+)=(?P<value>-?[\d.]+ \[[^\]]*\]).*?\|n:(?P<n>\d+)"
 )
 
+#: Of a judge that has learnt from no labels.
+UNRATED = (
+    "no rated row has taught this judge; in a field unlike summaries, dialogue, stories, descriptions of data and "
+    "translations it may even rank texts in reverse, until some are rated"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Trust:

@@ -169,6 +169,7 @@ class Score(Command, Rows, Reach, Limits, Json):
         from judgesmith.programs.models.provider import is_absent
         from judgesmith.running.console import Watch, err, out, print_json
         from judgesmith.running.opening import open_judge, quiet, roles_for
+        from judgesmith.running.trust import UNRATED
         from judgesmith.scoring.scoring import (
             Existing,
             Run,
@@ -250,6 +251,8 @@ class Score(Command, Rows, Reach, Limits, Json):
                     run, path, columns=roles, limit=limit, existing=existing
                 )
             left = None if self.defer is None else mark_deferred(target, self.defer)
+            if not (judge.provenance or self.as_json):
+                out.print(f"note: {UNRATED}", style="yellow")
             return self.tell(summary, name, left)
 
     def tell(self, summary: ScoreSummary, name: str, left: int | None = None) -> int:

@@ -1,6 +1,7 @@
 """The Gaussian model of readings, on tables whose truth is known."""
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from hypothesis import strategies as st
 
 from judgesmith import parts
 from judgesmith.errors import OptionError
+from judgesmith.optimizers.fitting import gaussian as gaussian_module
 from judgesmith.optimizers.fitting.folds import folds
 from judgesmith.optimizers.fitting.gaussian import gaussian
 from judgesmith.optimizers.fitting.readings import agreement, nested, weigh
-from judgesmith.programs.readings.experience import Experience
+from judgesmith.programs.readings.experience import Experience, Weights
 from judgesmith.programs.readings.head import HeadData, LinearHead, Readings
 
 NAMES = ("direct", "good", "fair", "noise")
@@ -449,3 +451,56 @@ def test_words_that_ask_for_the_right_answer(
     aspect: str, definition: str, right: bool
 ) -> None:
     assert TAUGHT.of_aspect(aspect, definition).right is right
+
+
+# Experience that may mislead ------------------------------------------------------------------------------------------
+
+
+def of_tasks(known: Experience, sign: float, labels: int) -> float:
+    """Q on tables in which ten of forty readings know the score; sign: of what experience expects of them."""
+    found = []
+    expected = {f"n{i}": (0.0, 1.0, sign * 0.3 if i < 10 else 0.0) for i in range(40)}
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y = rng.normal(size=200)
+        values = rng.normal(size=(200, 40))
+        values[:, :10] += y[:, None] / 2
+        table = Readings(tuple(expected), values, tuple(range(200)))
+        learnt = known.model_copy(update={"numbers": expected})
+        train = range(labels)
+        head = gaussian(table.rows(train), y[:labels], learnt, own=None).head
+        found.append(agreement(head(table.rows(range(100, 200))), y[100:]))
+    return float(np.mean(found))
+
+
+def test_labels_get_rid_of_experience_that_points_the_wrong_way() -> None:
+    given_up = of_tasks(TAUGHT, -1.0, 40)
+    with mock.patch.object(gaussian_module, "GIVEN_UP", ()):
+        assert of_tasks(TAUGHT, -1.0, 40) < given_up - 0.05
+        kept = of_tasks(TAUGHT, 1.0, 40)
+    assert of_tasks(TAUGHT, 1.0, 40) > kept - 0.05
+
+
+def test_labels_choose_between_the_views_of_experience() -> None:
+    """Weights that tell all texts apart take over where those within systems mislead."""
+    right = Weights(numbers={f"n{i}": 0.3 for i in range(10)})
+    both = TAUGHT.model_copy(update={"pooled": right})
+    assert of_tasks(both, -1.0, 8) > of_tasks(TAUGHT, -1.0, 8) + 0.3
+    assert of_tasks(both, 1.0, 8) > of_tasks(TAUGHT, 1.0, 8) - 0.05
+
+
+def test_without_labels_the_view_within_systems_counts_alone() -> None:
+    both = TAUGHT.model_copy(update={"pooled": Weights(numbers={"n0": -1.0})})
+    assert both.head(("n0",), ()) == TAUGHT.head(("n0",), ())
+
+
+def test_readings_beyond_their_ranges_count_in_neither_view() -> None:
+    known = Experience(
+        numbers={"a": (0.0, 1.0, 1.0), "b": (0.0, 1.0, 1.0)},
+        pooled=Weights(numbers={"a": 1.0, "b": 1.0}),
+        ranges={"a": (0.0, 1.0)},
+    )
+    table = Readings(("a", "b"), np.full((3, 2), 5.0), (0, 1, 2))
+    seen = known.of_seen(table)
+    assert seen.numbers["a"][2] == 0
+    assert seen.pooled == Weights(numbers={"b": 1.0})
