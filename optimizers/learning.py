@@ -376,7 +376,7 @@ def decide(fitted: Fitted, train: Labels, options: CompileOptions) -> None:
     decision = fit_decision(percents, train)
     if options.cost_of_missed_fail != 1 and decision is not None:
         decision = cheapest(decision, percents, train, options.cost_of_missed_fail)
-    calibration = Calibration.fit(percents, train.scores, scale)
+    calibration = fitted.mapped(percents, train.scores, scale)
     preference = fit_preference(percents, train)
     fitted.judge.outcome = Outcome(scale, calibration, decision, preference)
 

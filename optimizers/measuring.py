@@ -494,7 +494,12 @@ def _training(found: Findings) -> Judged:
     train = found.parts[0].split.train
     percents = fitted.percents if fitted.left_out is None else fitted.left_out
     scores = calibrated_without(
-        percents, train.scores, train.groups, scale_of(train), seed=found.seed
+        percents,
+        train.scores,
+        train.groups,
+        scale_of(train),
+        seed=found.seed,
+        fit=fitted.mapped,
     )
     if not found.suggested:  # there are enough rows that were drawn otherwise
         percents = np.where(train.suggested, math.nan, percents)

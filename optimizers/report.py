@@ -20,6 +20,7 @@ from judgesmith.optimizers.search.base import SearchRecord
 from judgesmith.programs.active_critic.task import Inference
 from judgesmith.programs.capabilities import Form
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.outcome import Calibration, CalibrationFit
 from judgesmith.programs.refining import Refinement
 from judgesmith.signatures.values import Usage, json_number
 from judgesmith.tables import (
@@ -163,6 +164,12 @@ class Fitted:
         else:
             percents = self.record.scored.percents
         return np.clip(percents, 0.0, 100.0)
+
+    @property
+    def mapped(self) -> CalibrationFit:
+        """Return what fits the map to people's scale: where a score judges alone a line, which leaves its agreement."""
+        alone = any(refinement.alone for refinement in self.refined)
+        return Calibration.line if alone else Calibration.fit
 
     @property
     def name(self) -> str:

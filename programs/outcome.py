@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -65,6 +65,40 @@ class Calibration:
         return cls((0.0, 100.0), (scale.low, scale.high))
 
     @classmethod
+    def line(cls, percent: ArrayLike, human: ArrayLike, scale: Scale) -> Self:
+        """Learn a straight line, under which no agreement changes, from raw and human scores (1-D; NaN rows left out).
+
+        It is the least-squares line, turned about its middle as far as it has to be to stay on the scale. Beyond the
+        rows' raw scores it bends towards the scale's ends. Where raw scores do not rise with people's, or with fewer
+        than five usable rows, the plain linear map.
+        """
+        x = np.asarray(percent, float)
+        y = np.asarray(human, float)
+        usable = np.isfinite(x) & np.isfinite(y)
+        x = x[usable]
+        y = y[usable]
+        if len(x) < 5 or np.var(x) == 0:
+            return cls.linear(scale)
+        slope = float(np.cov(x, y)[0, 1] / np.var(x, ddof=1))
+        low = float(x.min())
+        high = float(x.max())
+        # Room is left for raw scores that no row has.
+        shares = np.array([SLOPE * low, 100 - SLOPE * (100 - high)]) / 100
+        ends = scale.low + (scale.high - scale.low) * shares
+        middle = float(np.clip(y.mean(), *ends))
+        away = np.array([low, high]) - x.mean()
+        slope = min(slope, *((ends - middle) / away).tolist())
+        if slope <= 0:
+            return cls.linear(scale)
+        first, last = (middle + slope * away).tolist()
+        line = {0.0: (scale.low + first) / 2, 100.0: (last + scale.high) / 2}
+        line |= {low: first, high: last}
+        percents = sorted(line)
+        scores = [round(line[place], 10) for place in percents]
+        rising = _increases(percents) and _increases(scores)
+        return cls(tuple(percents), tuple(scores)) if rising else cls.linear(scale)
+
+    @classmethod
     def fit(cls, percent: ArrayLike, human: ArrayLike, scale: Scale) -> Self:
         """Learn the map from raw scores and human scores of the same rows (1-D, equal length; NaN rows left out).
 
@@ -108,6 +142,10 @@ class Calibration:
         if rising.sum() < 2:
             return cls.linear(scale)
         return cls(tuple(knots[rising].tolist()), tuple(scores[rising].tolist()))
+
+
+#: Raw scores, human scores and the scale -> the map.
+CalibrationFit = Callable[[ArrayLike, ArrayLike, Scale], Calibration]
 
 
 def _increases(knots: Sequence[float]) -> bool:

@@ -44,6 +44,8 @@ class Refinement:
     """What the report calls the judge, where what was fitted took the place of the search's candidate."""
     weights: tuple[dict[str, Any], ...] = ()
     """What the judge is made of now, for the report's table: name, weight and Q of each part."""
+    alone: bool = False
+    """Whether a score that has the first word judges alone; it is mapped to people's scale by a line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from judgesmith.optimizers.fitting.folds import folds
 from judgesmith.programs.outcome import (
     BradleyTerry,
     Calibration,
+    CalibrationFit,
     Decision,
     Sureness,
     significant,
@@ -214,8 +215,9 @@ def calibrated_without(
     scale: Scale,
     *,
     seed: int = 0,
+    fit: CalibrationFit = Calibration.fit,
 ) -> Vector:
-    """Map raw percents to the user's scale, each row by a map fitted to the other groups' rows.
+    """Map raw percents to the user's scale, each row by a map that `fit` fits to the other groups' rows.
 
     There are five folds of whole groups. NaN where the percent is, and everywhere for fewer than two groups.
     """
@@ -226,7 +228,7 @@ def calibrated_without(
         return scores
     for rows in parts:
         rest = np.setdiff1d(np.arange(len(percent)), rows)
-        mapped = Calibration.fit(percent[rest], human[rest], scale)
+        mapped = fit(percent[rest], human[rest], scale)
         scores[rows] = [
             mapped(p) if np.isfinite(p) else np.nan for p in percent[rows].tolist()
         ]

@@ -20,7 +20,7 @@ from judgesmith.optimizers.examples import Vector, clearly, groups, humans, item
 from judgesmith.optimizers.fitting.folds import folds
 from judgesmith.optimizers.fitting.gaussian import Fitted, gaussian
 from judgesmith.programs.readings.experience import Experience
-from judgesmith.programs.readings.head import LinearHead, Readings
+from judgesmith.programs.readings.head import LinearHead, Readings, Steps
 from judgesmith.programs.readings.judge import DIRECT
 from judgesmith.programs.readings.kinds import surface
 from judgesmith.programs.refining import HeadFit
@@ -31,11 +31,15 @@ WORTH_A_CALL = 0.05
 CHANCE = 0.5
 
 
-#: The share of paired resamples in which a mixture has to be ahead of a strong judge's own score, by the number of rows
-#: from which on that is enough; and in which a weak one's has to be ahead of a mixture to stand alone.
-SURE = {16: 0.8, 0: 0.95}
+#: The rows from which on a mixture replaces a strong judge's own score wherever it is ahead. The share of paired
+#: resamples in which it has to be with fewer rows, and in which a weak judge's score has to be to stand alone
+#: (experiments/results/strong.md).
+ENOUGH = 16
+SURE_OF_FEW = 0.95
 SURE_OF_WEAK = 0.98
 ROUNDS = 500
+#: Up to so many different scores, of people and of a strong judge, a mixture may be put back on people's levels.
+FEW_LEVELS = 8
 
 
 def ahead(
@@ -43,22 +47,56 @@ def ahead(
 ) -> bool:
     """Return True if a mixture is to replace the own score alone.
 
+    They are compared by what ties do not move (`Objective.compared`), since a judge of few levels is ahead by its ties.
+    What is gained there has to be more than what the objective, which people are shown, loses.
+
     Args:
         mixed: Scores of the rows by what was fitted without their groups.
         own: The judge's own scores of the rows.
         rows: The rows with their human scores.
         objective: The measure of agreement.
-        strong: True if the own score has the first word and stays if neither is clearly ahead.
+        strong: True if the own score has the first word and stays where no mixture is ahead.
     """
     if not strong:
         return not clearly(lead(own, mixed, rows, objective), SURE_OF_WEAK)
-    enough = next(share for fewest, share in SURE.items() if len(mixed) >= fewest)
-    return clearly(lead(mixed, own, rows, objective), enough)
+    if len(mixed) < ENOUGH:
+        return clearly(lead(mixed, own, rows, objective), SURE_OF_FEW)
+    first, second = objective.compared([mixed, own], rows).values
+    gain = first - second
+    shown = [objective.reached(of, rows).value for of in (mixed, own)]
+    return gain > 0 and gain > shown[1] - shown[0]
+
+
+def on_levels(
+    fit: HeadFit, table: Readings, own: Vector, rows: Rows, objective: Objective
+) -> HeadFit:
+    """Return a fit whose scores are put back on people's levels, where that raises the objective; else the fit itself.
+
+    An objective that counts ties may fall where people and a strong judge have few levels, and the mixture many.
+    """
+    human = rows.human
+    left_out = fit.left_out
+    few = max(len(np.unique(of)) for of in (own, human)) <= FEW_LEVELS
+    if not few or min(np.std(of) for of in (left_out, human, fit.percents)) <= 0:
+        return fit
+    levelled = Steps.of(left_out, human)(left_out)
+    before, after = (objective.reached(of, rows).value for of in (left_out, levelled))
+    if after <= before:
+        return fit
+    head = replace(fit.head, steps=Steps.of(fit.head(table), human))
+    held = Steps.of(fit.percents, human)(fit.percents)
+    return replace(
+        fit,
+        head=head,
+        percents=held,
+        q=agreement(held, human),
+        left_out=levelled,
+    )
 
 
 def lead(one: Vector, other: Vector, rows: Rows, objective: Objective) -> Difference:
     """Return the lead of some scores over others, by paired resampling."""
-    return difference_within(objective.resampled([one, other], rows), rounds=ROUNDS)
+    return difference_within(objective.compared([one, other], rows), rounds=ROUNDS)
 
 
 def agreement(predicted: Vector, human: Vector) -> float:

@@ -31,7 +31,7 @@ from judgesmith.optimizers.examples import (
     rows_of,
 )
 from judgesmith.optimizers.fitting.folds import fold_numbers
-from judgesmith.optimizers.fitting.readings import ahead, fit_head
+from judgesmith.optimizers.fitting.readings import ahead, fit_head, on_levels
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.progress import Progress, Silent
@@ -353,13 +353,12 @@ class Training:
             within=within,
             seed=self.seed,
         )
+        by = self.objective
         seen = rows_of(rows.examples)
-        return replace(
-            fit,
-            ahead=ahead(
-                fit.left_out, rows.percents, seen, self.objective, strong=strong
-            ),
-        )
+        if strong:
+            fit = on_levels(fit, table, rows.percents, seen, by)
+        taken = ahead(fit.left_out, rows.percents, seen, by, strong=strong)
+        return replace(fit, ahead=taken)
 
 
 def refine(program: Judge, training: Training) -> list[Refinement]:

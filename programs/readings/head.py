@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from judgesmith import parts
 from judgesmith.errors import OptionError
@@ -94,6 +95,40 @@ class StateWeights(parts.Options):
     weights: Annotated[tuple[Number, ...], Field(min_length=1, max_length=20_000)]
 
 
+class Steps(parts.Options):
+    """Levels that a head's scores are put back on, where people and the judge have few.
+
+    cuts: in percent of the head, rising: where each level but the lowest begins. levels: in percent, one more.
+    """
+
+    cuts: Annotated[tuple[Number, ...], Field(min_length=1, max_length=64)]
+    levels: Annotated[tuple[Number, ...], Field(min_length=2, max_length=65)]
+
+    @model_validator(mode="after")
+    def _one_more(self) -> Self:
+        rising = all(low <= high for low, high in itertools.pairwise(self.cuts))
+        if len(self.levels) != len(self.cuts) + 1 or not rising:
+            raise ValueError("steps need rising cuts, and one level more")
+        return self
+
+    @classmethod
+    def of(cls, scores: Vector, human: Vector) -> Self:
+        """Return the steps to people's levels, the nearest to scores that have people's mean and spread.
+
+        Raises:
+            ValueError: For human scores that are all equal.
+        """
+        levels = np.unique(human)
+        midway = (levels[1:] + levels[:-1]) / 2
+        unit = float(scores.std() / human.std())
+        cuts = scores.mean() + unit * (midway - human.mean())
+        return cls(cuts=tuple(map(_short, cuts)), levels=tuple(map(_short, levels)))
+
+    def __call__(self, percents: Vector) -> Vector:
+        """Return the level of each score."""
+        return np.array(self.levels)[np.searchsorted(self.cuts, percents, "right")]
+
+
 class HeadData(parts.Options):
     """A head as a saved judge holds it.
 
@@ -110,6 +145,7 @@ class HeadData(parts.Options):
         dict[str, tuple[Number, Number]], Field(max_length=2_100, default_factory=dict)
     ]
     way: Annotated[str, Field(max_length=80)] = ""
+    steps: Steps | None = None
 
 
 @dataclass(frozen=True)
@@ -118,13 +154,14 @@ class LinearHead:
 
     weights: name -> (mean, weight). states: block -> (offset, weights), one weight a dimension. A reading that is
     missing in a row counts as its mean, so that it adds nothing. limits: the least and the most that a reading or a
-    block adds; sums and multiples of heads have none.
+    block adds. steps: the levels that scores are put back on. Sums and multiples of heads have neither.
     """
 
     base: float
     weights: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     states: Mapping[str, tuple[float, Vector]] = field(default_factory=dict)
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    steps: Steps | None = None
 
     def __call__(self, table: Readings) -> Vector:
         """Return a score for each row.
@@ -133,7 +170,12 @@ class LinearHead:
             OptionError: If the table lacks a reading that has a weight.
         """
         parts = self.contributions(table)
-        return np.asarray(sum(parts.values(), np.full(len(table), self.base)))
+        return self.of_sum(sum(parts.values(), np.zeros(len(table))))
+
+    def of_sum(self, added: Vector | float) -> Vector:
+        """Return the scores of rows by the sums of their contributions."""
+        scores = np.asarray(self.base + added)
+        return scores if self.steps is None else self.steps(scores)
 
     def contributions(self, table: Readings) -> dict[str, Vector]:
         """Return the contribution of each reading to each row's score, within its limits; the head's base is added."""
@@ -255,6 +297,7 @@ class LinearHead:
             weights=_short_pairs(self.weights),
             states=states,
             limits=_short_pairs(self.limits),
+            steps=self.steps,
         )
 
     @classmethod
@@ -264,7 +307,7 @@ class LinearHead:
             block: (held.offset, np.array(held.weights))
             for block, held in data.states.items()
         }
-        return cls(data.base, data.weights, states, data.limits)
+        return cls(data.base, data.weights, states, data.limits, data.steps)
 
 
 def _short_pairs(

@@ -348,7 +348,7 @@ class ModelReadings(AsksForms):
         verdict = Verdict(
             score=math.nan,
             explanation=saying.explained(saying.reasons(added, above), improbable),
-            percent=min(100.0, max(0.0, head.base + sum(added.values()))),
+            percent=min(100.0, max(0.0, float(head.of_sum(sum(added.values()))))),
             notes=tuple(notes),
             partly=partly,
             details=details,
@@ -456,6 +456,7 @@ class ModelReadings(AsksForms):
                 details,
                 reason=_why_alone(fit, leader, alone) + of_forms,
                 weights=fit.parts,
+                alone=strong,
             )
         percents = np.full(len(readings), np.nan)
         percents[usable] = fit.percents

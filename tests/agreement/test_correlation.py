@@ -30,6 +30,7 @@ def pooled(name: str) -> Callable[..., float]:
 
 
 ALL = pearson, spearman, kendall = tuple(map(pooled, PARTS))
+somers = pooled("somers")
 
 
 def scipy_value(name: str, x: np.ndarray, y: np.ndarray) -> float:
@@ -70,6 +71,10 @@ def tied_data(
             [1, 2, 3, 4],
             5 / math.sqrt(30),
         ),  # 1 pair tied in x only, the other 5 concordant
+        # Of the same 6 pairs people tell all apart: 5 concordant, 1 tied by the judge.
+        (somers, [1, 1, 2, 3], [1, 2, 3, 4], 5 / 6),
+        # People tell 5 pairs apart: 4 concordant, 1 discordant. The judge's order of the pair that they tie is free.
+        (somers, [1, 2, 3, 4], [1, 3, 2, 3], (4 - 1) / 5),
     ],
 )
 def test_by_hand(f, x, y, value):
@@ -88,6 +93,28 @@ def test_agrees_with_scipy_on_ties(data):
             assert math.isnan(value)
         else:
             assert value == pytest.approx(scipy_value(f.__name__, x, y), abs=1e-12)
+
+
+@given(tied_data(high=30))
+def test_somers_d_is_scipys(data):
+    x, y = data
+    if np.ptp(x) and np.ptp(y):
+        expected = stats.somersd(y, x).statistic  # of x given y
+        assert somers(x, y) == pytest.approx(expected, abs=1e-12)
+
+
+@given(tied_data())
+def test_broken_ties_leave_somers_d_and_lower_tau(data):
+    """Of an order of ties and the opposite one the mean is d of the ties; tau-b of either has a larger root."""
+    x, y = data
+    if not np.ptp(x) or not np.ptp(y):
+        return
+    order = np.random.default_rng(0).permutation(len(x)) / len(x) / 2
+    broken = [x + order, x - order]
+    mean = np.mean([somers(one, y) for one in broken])
+    assert mean == pytest.approx(somers(x, y), abs=1e-12)
+    apart = np.mean([kendall(one, y) for one in broken])
+    assert abs(apart) <= abs(kendall(x, y)) + 1e-12
 
 
 @pytest.mark.parametrize("rows", [64, 65, 300, 301])

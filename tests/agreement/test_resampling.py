@@ -85,10 +85,11 @@ def test_weighted_equals_written_out(seed):
     y = np.round(rng.normal(size=n), int(rng.integers(0, 3)))
     count = int(doc.max()) + 1
     counts = rng.multinomial(count, np.full(count, 1 / count), size=5).astype(float)
-    found = WeightedRows(x, y, doc, PARTS)(counts)
+    names = (*PARTS, "somers")
+    found = WeightedRows(x, y, doc, names)(counts)
     for i in range(5):
         rows, _ = written_out(doc, counts[i])
-        for j, name in enumerate(PARTS):
+        for j, name in enumerate(names):
             expected = correlate(
                 x[rows], y[rows], coefficient=name, level="pooled"
             ).value

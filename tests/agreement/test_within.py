@@ -117,11 +117,12 @@ def test_resamples_are_the_rows_written_out(
             .multinomial(8, [1 / 8] * 8, size=4)
             .astype(float)
         )
-        values = WithinSystems(x, y, doc, sys_, PARTS)(counts)
+        names = [*PARTS, "somers"]
+        values = WithinSystems(x, y, doc, sys_, names)(counts)
         for value, count in zip(values, counts, strict=True):
             rows = np.repeat(np.arange(len(x)), count[doc].astype(int))
             assert value == pytest.approx(
-                [within(x[rows], y[rows], sys_[rows], name) for name in PARTS]
+                [within(x[rows], y[rows], sys_[rows], name) for name in names]
             )
 
 

@@ -103,6 +103,28 @@ def test_every_fit_strictly_increases_within_the_scale(
     assert values[-1] <= scale.high + 1e-9 * extent
 
 
+def test_a_line_is_that_of_least_squares() -> None:
+    # Slope 1/25 through the means (50, 3): 2 at 25, 4 at 75; halfway to the scale's ends beyond.
+    percent = [25, 25, 50, 75, 75]
+    fitted = Calibration.line(percent, [1.5, 2.5, 3, 3.5, 4.5], FIVE)
+    assert fitted.percent == (0, 25, 75, 100)
+    assert fitted.score == (1.5, 2, 4, 4.5)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.floats(1, 5)), min_size=5, max_size=40),
+)
+def test_a_line_leaves_every_agreement(rows: list[tuple[float, float]]) -> None:
+    x, y = np.array(rows).T
+    fitted = Calibration.line(x, y, FIVE)
+    mapped = np.array([fitted(p) for p in x.tolist()])
+    assert mapped.min() >= 1
+    assert mapped.max() <= 5
+    if np.ptp(x) > 1e-3:
+        straight = np.polyval(np.polyfit(x, mapped, 1), x)
+        assert mapped == pytest.approx(straight, abs=1e-6)
+
+
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(1, 5)), min_size=5, max_size=40))
 def test_the_order_of_rows_does_not_matter_where_no_scores_tie(
     rows: list[tuple[float, float]],

@@ -138,6 +138,10 @@ class Objective(ABC):
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         """Return the values of one or more judges as functions of how often each unit is drawn."""
 
+    def compared(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
+        """Return what two ways to judge the same rows are compared by: the value, unless ties of a judge move it."""
+        return self.resampled(predictions, rows)
+
     def on_other_systems(
         self, predictions: Sequence[Vector], rows: Rows
     ) -> OtherSystems:
@@ -209,14 +213,19 @@ class Q(Objective):
 
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         """Return Q of one or more judges as functions of how often each unit is drawn."""
-        return Agreement.of(
-            predictions,
-            Measure(
-                rows.human,
-                documents=self.units(rows),
-                systems=rows.systems,
-                level=self.level,
-            ),
+        return Agreement.of(predictions, self._measure(rows))
+
+    def compared(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
+        """Return r + Somers' d: Q falls where ties are broken by anything, since tau-b and rho reward them."""
+        measure = replace(self._measure(rows), coefficient="r+d")
+        return Agreement.of(predictions, measure)
+
+    def _measure(self, rows: Rows) -> Measure:
+        return Measure(
+            rows.human,
+            documents=self.units(rows),
+            systems=rows.systems,
+            level=self.level,
         )
 
     @property

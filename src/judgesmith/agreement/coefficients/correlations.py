@@ -125,33 +125,56 @@ class Kendall(Correlation):
 
     def weighted(self, rows: WeightedRows, drawn: Drawn) -> Vector:
         """Return tau-b of resampled rows; above 3,000 rows by a call of scipy for each resample."""
-        w = drawn.w
-        total = drawn.total
-        gx = drawn.gx
-        gy = drawn.gy
-        x_untied = total**2 - np.einsum("ij,ij->i", gx, gx)
-        y_untied = total**2 - np.einsum("ij,ij->i", gy, gy)
-        pairs = np.sqrt(x_untied * y_untied)
-        found = rows.concordance(w)
-        if found is None:
-            found = np.rint(self._each(rows, w) * pairs)  # a whole number
-        return np.asarray(found / pairs)
-
-    def _each(self, rows: WeightedRows, w: Vector) -> Vector:
-        x = rows.x.code
-        y = rows.y.code
-        times = w.astype(np.intp)
-        return np.array(
-            [
-                scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic
-                for t in times
-            ]
-        )
+        found, x_untied, y_untied = _pairs_drawn(rows, drawn)
+        return np.asarray(found / np.sqrt(x_untied * y_untied))
 
     def weighted_within(self, rows: WithinSystems, drawn: DrawnWithin) -> Vector:
         """Return tau-b over the pairs of resampled rows of one system."""
         x_untied, y_untied = drawn.ties
         return np.asarray(rows.surplus(drawn.w) / np.sqrt(x_untied * y_untied))
+
+
+@coefficients.register
+class Somers(Correlation):
+    """Somers' d of the scores given people's: tau-b without the root that rewards a judge for its ties.
+
+    A pair that people tell apart and the judge does not counts half, so that breaking ties at random changes nothing on
+    average. Source: Somers 1962.
+    """
+
+    name = "somers"
+    title = "Somers' d"
+    about = "Pairs in the same order less pairs in opposite orders, of those that people tell apart (d)."
+
+    def of(self, x: Vector, y: Vector) -> Vector:
+        """Return d of each row."""
+        root = np.sqrt(_untied_pairs(x) / _untied_pairs(y))
+        return np.asarray(_kendall_rows(x, y) * root)
+
+    def within(self, x: Vector, y: Vector, sys: Codes) -> float:
+        """Return d over the pairs of rows of one system."""
+        return float(surplus(x, y, sys) / untied(y, sys))
+
+    def weighted(self, rows: WeightedRows, drawn: Drawn) -> Vector:
+        """Return d of resampled rows."""
+        found, _, y_untied = _pairs_drawn(rows, drawn)
+        return np.asarray(found / y_untied)
+
+    def weighted_within(self, rows: WithinSystems, drawn: DrawnWithin) -> Vector:
+        """Return d over the pairs of resampled rows of one system."""
+        return np.asarray(rows.surplus(drawn.w) / drawn.ties[1])
+
+
+@coefficients.register
+class WithoutTies(Sum):
+    """Pearson and Somers' d: agreement that ties of the judge neither raise nor lower."""
+
+    name = "r+d"
+    title = "r + d"
+    about = "Sum of pearson and somers, by which two judges of unequally many ties are compared."
+    low = -2.0
+    high = 2.0
+    parts = ("pearson", "somers")
 
 
 @coefficients.register
@@ -199,6 +222,29 @@ def _cosine(x: Vector, y: Vector) -> Vector:
     return np.asarray(
         np.einsum("ij,ij->i", x, y) / np.sqrt(squares)
     )  # one root: 1.0 where the scores are equal
+
+
+def _pairs_drawn(rows: WeightedRows, drawn: Drawn) -> tuple[Vector, Vector, Vector]:
+    """Return twice the concordant less the discordant pairs of each resample, and twice each side's untied ones."""
+    x_untied, y_untied = (
+        drawn.total**2 - np.einsum("ij,ij->i", of, of) for of in (drawn.gx, drawn.gy)
+    )
+    found = rows.concordance(drawn.w)
+    if found is None:
+        x = rows.x.code
+        y = rows.y.code
+        taus = [
+            scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic
+            for t in drawn.w.astype(np.intp)
+        ]
+        found = np.rint(taus * np.sqrt(x_untied * y_untied))  # a whole number
+    return found, x_untied, y_untied
+
+
+def _untied_pairs(x: Vector) -> Vector:
+    """Return twice the number of pairs that differ in each row of x."""
+    one = np.zeros(x.shape[1], dtype=np.intp)
+    return np.array([untied(row, one) for row in x])
 
 
 def _kendall_rows(x: Vector, y: Vector) -> Vector:
