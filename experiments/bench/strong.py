@@ -176,7 +176,7 @@ def reached(task: Task, labels: int, number: int) -> list[float] | None:
 
 def without_ties(scores: Vector, human: Vector) -> float:
     """Return r + d, 0 where it is undefined."""
-    value = correlate(scores, human, coefficient="r+d", level="pooled").value
+    value = correlate(scores, human, coefficient="pearson-somers", level="pooled").value
     return float(np.nan_to_num(value))
 
 

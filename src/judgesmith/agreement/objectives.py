@@ -217,7 +217,7 @@ class Q(Objective):
 
     def compared(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         """Return r + Somers' d: Q falls where ties are broken by anything, since tau-b and rho reward them."""
-        measure = replace(self._measure(rows), coefficient="r+d")
+        measure = replace(self._measure(rows), coefficient="pearson-somers")
         return Agreement.of(predictions, measure)
 
     def _measure(self, rows: Rows) -> Measure:

@@ -169,7 +169,7 @@ class Somers(Correlation):
 class WithoutTies(Sum):
     """Pearson and Somers' d: agreement that ties of the judge neither raise nor lower."""
 
-    name = "r+d"
+    name = "pearson-somers"
     title = "r + d"
     about = "Sum of pearson and somers, by which two judges of unequally many ties are compared."
     low = -2.0
