@@ -41,6 +41,7 @@ def test_compile_says_what_it_found(
         "compiled",
         "4-fold cross-validation",
         "Chosen:",
+        "tokens, price unknown,",
         "Saved",
     ):
         assert part in words

@@ -58,11 +58,15 @@ def show_plan(plan: Plan, model: str) -> None:
 
 
 def show_report(
-    report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()
+    report: CompileReport,
+    judge: Judge,
+    paid: float | None,
+    *,
+    shown: Sequence[str] = (),
 ) -> None:
     """Print the table that ends a compile run: agreement on held-out rows.
 
-    Notes in `shown` are not printed again.
+    Notes in `shown` are not printed again. paid: dollars for calls that were sent; None where a price is unknown.
     """
     report.table().show(out)
     from judgesmith.optimizers.report import tested
@@ -111,7 +115,7 @@ def show_report(
         )
     for name, comments in report.drawn_from.items():
         out.print(f"  {shortened(name)}: {comments_in_words(comments)}", markup=False)
-    show_usage(report.usage, report.seconds)
+    show_usage(report.usage, report.seconds, paid)
     show_notes(report.notes, shown)
 
 
@@ -125,11 +129,13 @@ def _chosen(selected: Mapping[str, Any]) -> str:
     )
 
 
-def show_usage(usage: Usage, seconds: float) -> None:
-    """Show the calls, tokens and seconds of a run in one line."""
+def show_usage(usage: Usage, seconds: float, paid: float | None) -> None:
+    """Show the calls, tokens, dollars and seconds of a run in one line."""
+    cost = "price unknown" if paid is None else f"${paid:.4g}"
     out.print(
         f"{usage.calls:,} calls ({usage.cached:,} more came from the disk), {usage.prompt_tokens:,} + "
-        f"{usage.completion_tokens:,} tokens, {duration(seconds)}."
+        f"{usage.completion_tokens:,} tokens, {cost}, {duration(seconds)}.",
+        highlight=False,
     )
 
 

@@ -269,7 +269,7 @@ def compile_judge(
             print_json(report.to_dict() | {"judge": str(run.output)} | more)
         else:
             notes = [note for labels in every for note in labels.warnings]
-            show_compiled(compiled, report, shown=notes)
+            show_compiled(compiled, report, lm.meter.paid, shown=notes)
             tell_saved(run.output, against=report.against_people)
         failed = logged is not None and logged.error is not None
         if logged is not None and (failed or not as_json):

@@ -124,18 +124,25 @@ def tell_plan(plan: Plan, lm: LanguageModel, most_calls: int | None) -> None:
 
 
 def show_compiled(
-    compiled: Judge, report: CompileReport | AspectsReport, *, shown: Sequence[str]
+    compiled: Judge,
+    report: CompileReport | AspectsReport,
+    paid: float | None,
+    *,
+    shown: Sequence[str],
 ) -> None:
-    """Show the report that ends a run, its cost, and the notes that are not in `shown`."""
+    """Show the report that ends a run, its cost, and the notes that are not in `shown`.
+
+    paid: dollars for calls that were sent; None where a price is unknown.
+    """
     from judgesmith.cli.rendering import show_notes, show_report, show_usage
     from judgesmith.optimizers.report import CompileReport
     from judgesmith.running.console import out
 
     if isinstance(report, CompileReport):
-        show_report(report, compiled, shown=shown)
+        show_report(report, compiled, paid, shown=shown)
         return
     report.table().show(out)
-    show_usage(report.usage, report.seconds)
+    show_usage(report.usage, report.seconds, paid)
     by_aspect = {f"{name}: {note}" for name in report.aspects for note in shown}
     show_notes(report.notes, by_aspect.union(shown))
 
