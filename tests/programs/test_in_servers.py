@@ -15,6 +15,7 @@ from judgesmith.errors import OutageError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.programs.models.providers.litellm import said
 from judgesmith.programs.models.sending import OUTAGE_AFTER
 from judgesmith.programs.models.transport import Unanswered
 from judgesmith.testing.fake import judging, own_environment
@@ -171,10 +172,27 @@ def test_a_missing_key_is_not_tried_again(
         raise APIConnectionError(said, "x", "y")
 
     monkeypatch.setattr(litellm, "acompletion", refuse)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     lm = language_model("anthropic/claude", connection=Connection(cache=False))
     judge = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm)
     with pytest.raises(
-        js.ModelError, match="set the provider's key in the environment"
+        js.ModelError,
+        match="there is no key for it; set ANTHROPIC_API_KEY in the environment",
     ):
         judge.score("s", "r001")
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (
+            "litellm.InternalServerError: InternalServerError: MistralException - Cannot connect",
+            "Cannot connect",
+        ),
+        ("litellm.AuthenticationError: Missing key", "Missing key"),
+        ("The server is full: come again", "The server is full: come again"),
+    ],
+)
+def test_a_failure_has_the_providers_words_alone(theirs: str, ours: str) -> None:
+    assert said(RuntimeError(theirs)) == ours

@@ -183,19 +183,18 @@ class ThroughLiteLLM:
             )
             data = response.model_dump(warnings=False)
         except failures.AuthenticationError as error:
-            raise ModelError(f"{self.model}: {first_line(error)}") from None
+            _no_key(self.model, error)
+            raise ModelError(f"{self.model}: {said(error)}") from None
         except (failures.PermissionDeniedError, failures.NotFoundError) as error:
             _spent(self.model, error)
-            raise Denied(
-                f"{self.model}: {first_line(error)}", first_line(error)
-            ) from None
+            raise Denied(f"{self.model}: {said(error)}", said(error)) from None
         except failures.BadRequestError as error:
             _spent(self.model, error)
-            raise Unanswered(first_line(error), again=False) from None
+            raise Unanswered(said(error), again=False) from None
         except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
             _no_key(self.model, error)
             check_trusted(self.model, error)
-            raise Unanswered(first_line(error), again=True, reached=False) from None
+            raise Unanswered(said(error), again=True, reached=False) from None
         except (
             OpenAIError
         ) as error:  # LiteLLM's exceptions have no nearer base in common
@@ -204,11 +203,11 @@ class ThroughLiteLLM:
             _spent(self.model, error)
             status = getattr(error, "status_code", None) or 500
             raise Unanswered(
-                first_line(error), again=passes(status), after=_wait(error)
+                said(error), again=passes(status), after=_wait(error)
             ) from None
         except Exception as error:  # what its providers' own readers make of an answer that they do not expect
             raise Unanswered(
-                f"{type(error).__name__}: {first_line(error)}", again=False
+                f"{type(error).__name__}: {said(error)}", again=False
             ) from None
         return read_reply(data)
 
@@ -220,18 +219,33 @@ _KEYLESS = re.compile(
 )
 
 
+#: What LiteLLM puts before a provider's own words: names of exceptions.
+_WRAPPED = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception)(?:: | - ))+")
+
+
+def said(error: BaseException) -> str:
+    """Return the provider's words of a failure, in one line, without LiteLLM's names of exceptions."""
+    line = first_line(error)
+    return _WRAPPED.sub("", line) or line
+
+
 def _no_key(model: str, error: BaseException) -> None:
     """Raises ModelError where a failure is one of a key that is not there: no later try can succeed."""
-    if _KEYLESS.search(str(error)):
-        raise ModelError(
-            f"{model}: there is no key for it ({first_line(error)}); set the provider's key in the environment"
-        ) from None
+    if not _KEYLESS.search(str(error)):
+        return
+    import litellm
+
+    missing = litellm.validate_environment(model).get("missing_keys") or []
+    what = " and ".join(missing) or "the provider's key"
+    raise ModelError(
+        f"{model}: there is no key for it; set {what} in the environment"
+    ) from None
 
 
 def _spent(model: str, error: Any) -> None:
     """Raises ModelError where a provider's failure is one of a quota or credit that is used up."""
     status = getattr(error, "status_code", None) or 500
-    text = first_line(error)
+    text = said(error)
     # LiteLLM puts the provider's own words behind its own, and its code into them.
     words = text.rpartition("Exception - ")[2]
     kind = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {words if status == 429 else ''}"
