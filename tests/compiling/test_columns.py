@@ -14,7 +14,7 @@ import judgesmith as js
 from judgesmith.cli.main import app
 from judgesmith.rooms.adapters.asserting import assert_judged
 
-OWN = {"output": "Antwort", "source": "Frage", "score": "Note"}
+OWN = {"output": "Réponse", "source": "Demande", "score": "Note"}
 NAMED = [word for role, name in OWN.items() for word in ("--columns", f"{role}={name}")]
 
 
@@ -28,7 +28,7 @@ def rows(count: int = 30, seed: int = 0) -> list[dict[str, Any]]:
     for n in range(count):
         quality, noise = rng.normal(size=2)
         words = " ".join(f"w{rng.integers(9999)}" for _ in range(12))
-        texts = {"Frage": f"Question {seed}.{n}", "Antwort": words}
+        texts = {"Demande": f"Question {seed}.{n}", "Réponse": words}
         made.append(
             {
                 "id": f"r{n}",
@@ -85,7 +85,11 @@ def test_an_export_that_was_scored_as_csv_is_evaluated(tmp_path: Path) -> None:
             "type": "number",
             "value": {"number": row["Note"]},
         }
-        data = {"question": row["Frage"], "answer": row["Antwort"], "gpt4": row["gpt4"]}
+        data = {
+            "question": row["Demande"],
+            "answer": row["Réponse"],
+            "gpt4": row["gpt4"],
+        }
         tasks.append(
             {
                 "id": row["id"],
@@ -144,7 +148,7 @@ def test_assert_judged_finds_them(
     ):
         assert assert_judged(outputs, judge=judge, at_least="mean>=4")["failed"] == 0
     arrow = pytest.importorskip("pyarrow").Table.from_pylist(
-        [{"output": row["Antwort"]} for row in table]
+        [{"output": row["Réponse"]} for row in table]
     )
     assert assert_judged(arrow, judge=judge, at_least="mean>=4")["rows"] == 3
     assert [verdict.score for verdict in judge.score_many(arrow)] == [4.0] * 3
@@ -206,7 +210,7 @@ def test_a_template_s_share_is_an_option_of_compiling(tmp_path: Path) -> None:
     reply = "We do not know anything about topic number {}, so please ask again later."
     made = [row | {"doc_id": f"d{n}"} for n, row in enumerate(rows(40))]
     made = [
-        row | {"Frage": asked.format(n), "Antwort": reply.format(n)} if n < 4 else row
+        row | {"Demande": asked.format(n), "Réponse": reply.format(n)} if n < 4 else row
         for n, row in enumerate(made)
     ]
     labels = write(tmp_path / "labels.jsonl", made)

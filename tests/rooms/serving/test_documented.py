@@ -211,8 +211,8 @@ def test_spans_need_a_tracer_and_stand_before_the_gate(
 
 
 OWN = {
-    "output": "Antwort",
-    "source": "Frage",
+    "output": "Réponse",
+    "source": "Demande",
     "score": "Note",
     "id": "id",
     "messages": "Verlauf",
@@ -226,7 +226,7 @@ def test_a_judge_s_own_names_are_understood_and_documented(
     judge.provenance |= {"labels": {"columns": OWN}}
     judge.save(judge_file)
     own, turns = (
-        {"Frage": "s", "Antwort": "r001", "id": 3},
+        {"Demande": "s", "Réponse": "r001", "id": 3},
         [{"role": "assistant", "content": "r2"}],
     )
 
@@ -244,9 +244,9 @@ def test_a_judge_s_own_names_are_understood_and_documented(
             ({"Verlauf": turns}, 200),
             (ROW, 200),
             (own | {"judge": "judge"}, 200),
-            ({"Antwort": "r001", "output": "r002"}, 422),
+            ({"Réponse": "r001", "output": "r002"}, 422),
             (own | {"Note": 3}, 422),
-            ({"Frage": "s"}, 422),
+            ({"Demande": "s"}, 422),
         ):
             answer = await http.post("/v1/score", json=row)
             assert answer.status_code == status, (row, answer.text)
