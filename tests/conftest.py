@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# As many processes as processors run tests. Threads of linear algebra in each would wait for each other's.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 pytest_plugins = ["browser", "command_line"]
 
 # No test writes references into the user's own store.
