@@ -345,3 +345,34 @@ def test_a_command_whose_module_went_is_left_out_of_help(
     assert " show " in result.output
     assert " gone " not in result.output
     assert "command plug-in 'gone' is left out" in caplog.text
+
+
+def test_sigterm_is_said_and_the_same_command_goes_on(
+    server: Any,
+    fake: Any,
+    cli: Any,
+    spawn: Any,
+    until: Any,
+    rows_file: Rows,
+    judge_file: Path,
+    tmp_path: Path,
+) -> None:
+    """A pod that is to go gets SIGTERM: rows that are written stay, and none is judged twice."""
+    never, judge = asyncio.Event(), fake.judging(lambda ask: 50)
+    server.answer = lambda ask: never.wait() if len(server.judged) > 6 else judge(ask)
+    out = tmp_path / "out.jsonl"
+    words = ("score", rows_file(12), "--judge", judge_file, "--api-base", server.base)
+    words = (*words, "--concurrency", 1, "-o", out)
+    process = spawn(*words)
+    until(lambda: len(server.judged) > 6)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=HANG)
+    assert process.returncode == 143
+    assert "stopped; finished calls and rows are kept" in said
+    written = len(lines(out))
+    assert 0 < written <= 6
+    server.answer = judge
+    server.forget()
+    assert cli(*words).code == 0
+    assert len(lines(out)) == 12
+    assert len(server.judged) == 12 - written
