@@ -56,7 +56,18 @@ SETS += (
     "strong/quintd",
 )
 #: Languages whose common words are harmless, and how many texts of how many of these words are drawn of each.
-LANGUAGES = ("ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "ko")
+LANGUAGES: tuple[str, ...] = (
+    "ar",
+    "cs",
+    "de",
+    "en",
+    "es",
+    "fr",
+    "hi",
+    "it",
+    "ja",
+    "ko",
+)
 LANGUAGES += ("nl", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "zh")
 TEXTS = 60
 COMMON = 20_000
