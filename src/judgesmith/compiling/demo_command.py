@@ -89,7 +89,7 @@ class Shown:
         )
         yield f"\n$ judgesmith check {self.rows}"
         yield from _filled(str(self.check))
-        yield from _filled(self.check.facts[0])
+        yield from _filled(" ".join(self.check.facts[:2]))
         yield f"\n$ judgesmith compare {self.rows}"
         yield from _filled(str(self.compare))
         yield from _filled(f"The judge alone: {self.compare.judge}.")
