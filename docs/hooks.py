@@ -26,6 +26,7 @@ PAGES = {
     "experiments/DISCERNMENT.md": "howto/discernment.md",
     "experiments/RESULTS.md": "results/index.md",
     "SECURITY.md": "concepts/security.md",
+    "SKILL.md": "project/skill.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
 } | {
