@@ -23,12 +23,12 @@ ROWS = "qwen.jsonl"
 class Demo(Command, Json):
     """See check, compare and report at work, without a model.
 
-    It takes two seconds and needs no key. The rows are 72 replies of a made-up help desk, each rated pass or fail
-    by the makers of judgesmith, with the recorded verdicts of a small model. The demo writes them to a file, so
-    that its commands can be repeated.
+    It takes two seconds and needs no key. The rows are 72 replies of a made-up help desk. The makers of judgesmith
+    rated each pass or fail. The verdicts of a small model are recorded. The demo writes the rows to a file, so that
+    its commands can be repeated.
 
-    --live learns a judge from 48 rated sentences with a small local model (98 MB, fetched once), scores new ones
-    and writes a report. It takes one to three minutes on two cores.
+    --live learns a judge from 48 rated sentences with a small local model (98 MB, fetched once). It scores new
+    ones, and writes a report. That takes one to three minutes on two cores.
     """
 
     example: ClassVar[str] = "judgesmith demo"
