@@ -26,7 +26,7 @@ class Estimate(Command, Rows, Worded, Json):
     The judge scores all rows; raters label a random sample of them, preferably whole documents. Prediction-powered
     inference (PPI++) corrects the human mean by the judge's scores of the other rows. The interval is valid for any
     judge, and narrower for a judge that agrees better. With five systems or more, the means are drawn to the line of
-    people's means by the judge's (Fay-Herriot), unless they do not lie on one. The judge's uncorrected mean is shown
+    people's means by the judge's (Fay-Herriot). Means that lie on no line stay. The judge's uncorrected mean is shown
     for comparison.
     """
 
