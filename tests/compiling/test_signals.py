@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 import judgesmith as js
 from judgesmith.cli.main import app
 from judgesmith.errors import LabelsError, ModelError, OptionError
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.pipeline import numbers_of
 from judgesmith.programs.readings.bindings.columns import Column
+from judgesmith.programs.readings.judge import ModelReadings
 from judgesmith.rooms.serving.forms import RowIn
 
 
@@ -141,6 +143,20 @@ def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(
     assert "if lower is better, say so: --signal gpt4=0..1" in " ".join(
         turned.output.split()
     )
+
+
+def test_score_says_that_a_judge_without_labels_may_rank_in_reverse(
+    tmp_path: Path,
+) -> None:
+    rows = written(tmp_path / "labels.jsonl", 40, strong=0.9)
+    untaught = ModelReadings("overall", reader="none", signals=("gpt4=0..6",))
+    Judge(untaught, lm="none").save(tmp_path / "untaught.json")
+    compiled(rows)  # writes judge.json
+    for name, told in (("untaught", True), ("judge", False)):
+        judge = tmp_path / f"{name}.json"
+        done = run("score", rows, "--judge", judge, "-o", tmp_path / f"{name}.jsonl")
+        said = " ".join(done.output.split())
+        assert ("may even rank texts in reverse" in said) == told, said
 
 
 def test_what_runs_against_people_is_said_in_every_case(tmp_path: Path) -> None:
