@@ -20,7 +20,6 @@ from judgesmith.datasets.perturbations.base import sentences
 from judgesmith.errors import MissingExtraError
 from judgesmith.extras import from_extra
 from judgesmith.parts import plugin
-from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.readings.bindings import graph, llama, weights
 from judgesmith.programs.readings.bindings.torch_reader import TorchReader
 from judgesmith.rooms.engines.batches import BatchScorer
@@ -53,20 +52,15 @@ HOSTS = {"pytest", "setuptools", "opentelemetry", "polars"}
 #: Modules of extras that everything else must work without. (tokenizers, huggingface-hub and charset-normalizer come
 #: with what is required.)
 OPTIONAL = (
-    "fastapi",
     "gguf",
     "mlflow",
     "openvino",
-    "prometheus_client",
-    "psutil",
     "pyarrow",
     "python_calamine",
     "ray",
     "rouge_score",
     "sacrebleu",
     "sentencex",
-    "starlette",
-    "uvicorn",
     "xllamacpp",
 )
 
@@ -187,14 +181,6 @@ def _discern(cli: Any, judge: Path, base: str) -> Any:
     return cli("discern", judge, rows, "--api-base", base)
 
 
-def _serve(cli: Any, judge: Path, base: str) -> Any:
-    return cli("serve", judge, "--port", 0)
-
-
-def _label(cli: Any, judge: Path, base: str) -> Any:
-    return cli("label", write(Path("rows.jsonl"), ROWS), "--port", 0)
-
-
 def _embedded(cli: Any, judge: Path, base: str) -> Any:
     rows = write(Path("rows.jsonl"), ROWS)
     return cli("score", rows, "--judge", judge, "--lm", "local/smollm2-135m")
@@ -218,9 +204,6 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "object storage": ("tables", "pyarrow", _address),
     "a cluster": ("ray", "ray", _on_ray),
     "sentences": ("discern", "sentencex", _discern),
-    "a server": ("serve", "uvicorn", _serve),
-    "a server's figures": ("serve", "prometheus_client", _serve),
-    "a page for raters": ("serve", "fastapi", _label),
     "an embedded model": ("local", "xllamacpp", _embedded),
     "logs": ("mlflow", "mlflow", _mlflow),
     "another metric": ("metrics", "sacrebleu", _metric),
@@ -256,7 +239,6 @@ CALLS: dict[str, tuple[str, str, Callable[[], object]]] = {
     "llama.cpp": ("local", "xllamacpp", llama.library.__wrapped__),
     "OpenVINO": ("local", "openvino", graph.openvino),
     "weights": ("local", "gguf", lambda: weights.Weights(Path("none.gguf"))),
-    "cores": ("local", "psutil", thread_count),
     "torch": ("torch", "torch", lambda: TorchReader(Path("none"))),
 }
 

@@ -74,7 +74,7 @@ def test_the_readme_has_one_picture_and_commands_that_are_there() -> None:
     )
     assert version == project["version"]
     extras = re.findall(r"'\.\[(\w+)\]'", README)
-    assert {"local", "serve", "tables"} <= set(extras)
+    assert {"local", "tables"} <= set(extras)
     assert set(extras) <= project["optional-dependencies"].keys()
     run = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert re.search(r"^make .*\btest$", run, re.MULTILINE)

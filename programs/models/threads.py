@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 from judgesmith.errors import OptionError
-from judgesmith.extras import from_extra
 
 #: The user's own number, before all others; and what other programs of the process are held to.
 VARIABLE = "JUDGESMITH_THREADS"
@@ -37,7 +38,6 @@ def thread_count(root: Path = Path("/")) -> int:
     else:
         usable = os.cpu_count() or 1
     # Two hardware threads of one core count once: they share the units that a model keeps busy.
-    psutil = from_extra("local", "a model inside this process", "psutil")
     cores = psutil.cpu_count(logical=False) or usable
     shares = map(math.ceil, _shares(root))
     return min(usable, cores, *shares, *_openmp())

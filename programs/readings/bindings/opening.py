@@ -14,8 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+import psutil
+
 from judgesmith.errors import CallError, MissingExtraError, ModelError, OptionError
-from judgesmith.extras import from_extra
 from judgesmith.programs.models.files import file_sha256
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.local import LLAMA_CPP, READER_VARIABLE, model_file
@@ -170,7 +171,6 @@ def _weights(name: str, lm: LanguageModel) -> Path | None:
                 f"reader={name!r}: Ollama's store on this machine has no weights of that name; fetch them with `ollama "
                 "pull`, or name the store with OLLAMA_MODELS"
             )
-        psutil = from_extra("local", f"reader={name!r}", "psutil")
         needed = _needed(weights)
         free = psutil.virtual_memory().available
         if needed > free:

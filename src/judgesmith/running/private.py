@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from judgesmith.errors import OptionError
-from judgesmith.extras import from_extra
 from judgesmith.running.origin import LOOPBACK, foreign
 
 Scope = MutableMapping[str, Any]
@@ -104,15 +103,6 @@ class Gate:
         if scope["method"] == "POST" and int(length) > LONGEST_BODY:
             return 413, f"a request has at most {LONGEST_BODY} bytes"
         return None
-
-
-def require_server() -> None:
-    """Check that a page can be served.
-
-    Raises:
-        MissingExtraError: If the server's packages are not installed.
-    """
-    from_extra("serve", "the page", "fastapi", "uvicorn")
 
 
 def listening(port: int, *others: int) -> socket.socket:

@@ -167,14 +167,11 @@ class Label(Command, Rows, Json):
         from judgesmith.rooms.labelling.run import open_store
         from judgesmith.running.console import err, out, print_json
         from judgesmith.running.plain import one_line
-        from judgesmith.running.private import require_server
 
         if self.rows is None and not self.export_only:
             raise OptionError(
                 "give ROWS to label, or --export-only --store FILE for labels that are there"
             )
-        if not self.export_only:
-            require_server()
         opened = open_store(self.request())
         for note in opened.notes:
             err.print(one_line(f"note: {note}"), style="yellow", markup=False)

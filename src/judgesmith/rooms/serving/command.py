@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from judgesmith.cli.commands import Command, Reach, argument, flag
 from judgesmith.errors import OptionError
-from judgesmith.extras import from_extra
 
 
 class Serve(Command, Reach):
@@ -85,12 +84,6 @@ class Serve(Command, Reach):
 
     def run(self) -> None:
         """Open the judges and serve them."""
-        from judgesmith.running.console import err
-        from judgesmith.running.opening import open_judge, quiet
-
-        from_extra(
-            "serve", "serving", "fastapi", "prometheus_client", "psutil", "uvicorn"
-        )
         from judgesmith.rooms.serving.run import (
             KEYS,
             admitted,
@@ -101,6 +94,8 @@ class Serve(Command, Reach):
             use_fast_loop,
         )
         from judgesmith.rooms.serving.service import Bounds, Service
+        from judgesmith.running.console import err
+        from judgesmith.running.opening import open_judge, quiet
 
         set_keys = keys()
         files = named(self.judges)
