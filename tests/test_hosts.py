@@ -103,7 +103,7 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
     two.write_text("".join(json.dumps(row) + "\n" for row in versions))
     study = ("--heldout", 8, "--seeds", 1, "-o", folder / "study")
     return {
-        "demo": ["demo", "--help"],
+        "demo": ["demo", "-o", folder / "demo.jsonl"],
         "new": ["new", "It is short.", *lm, "-o", folder / "new.json"],
         "label": ["label", texts, "--store", folder / "s.sqlite", "--export-only"],
         "compile": [
@@ -148,6 +148,7 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "study.control": ["study", "control", "--help"],
         "study.replay": ["study", "replay", "--help"],
         "study.experience": ["study", "experience", "--help"],
+        "study.efficiency": ["study", "efficiency", "--help"],
     }
 
 

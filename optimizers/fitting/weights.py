@@ -355,9 +355,13 @@ class Training:
         )
         by = self.objective
         seen = rows_of(rows.examples)
-        if strong:
+        if not strong:
+            taken = ahead(fit.left_out, rows.percents, seen, by, strong=False)
+        elif table.names == (own,) and not table.states:
+            taken = False  # nothing is mixed with the own score
+        else:
             fit = on_levels(fit, table, rows.percents, seen, by)
-        taken = ahead(fit.left_out, rows.percents, seen, by, strong=strong)
+            taken = ahead(fit.left_out, rows.percents, seen, by, strong=True)
         return replace(fit, ahead=taken)
 
 
