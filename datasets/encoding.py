@@ -95,12 +95,8 @@ def _found(path: Path, line: int) -> tuple[str, str]:
         raise LabelsError(
             f"{problem}, though most of the file is: it is damaged there; write it again, or {advice}"
         )
-    try:
-        from charset_normalizer import from_bytes
-    except ImportError:
-        raise LabelsError(
-            f"{problem}; {advice}, or pip install 'judgesmith[tables]' to find its encoding"
-        ) from None
+    from charset_normalizer import from_bytes
+
     matches = from_bytes(bytes(sample), cp_isolation=list(_OFFICE))
     for name in _ranked(matches):
         if _decodes(path, name):

@@ -49,14 +49,13 @@ COMES_WITH = {
 }
 #: What runs in a project that has these, and says so itself.
 HOSTS = {"pytest", "setuptools", "opentelemetry", "polars"}
-#: Modules of extras that everything else must work without. (tokenizers, huggingface-hub and charset-normalizer come
-#: with what is required.)
+#: Modules of extras that everything else must work without. (tokenizers and huggingface-hub come with what
+#: is required.)
 OPTIONAL = (
     "gguf",
     "mlflow",
     "openvino",
     "pyarrow",
-    "python_calamine",
     "ray",
     "rouge_score",
     "sacrebleu",
@@ -156,17 +155,6 @@ def _parquet_scores(cli: Any, judge: Path, base: str) -> Any:
     return cli("score", rows, "--judge", judge, "--api-base", base, "-o", "o.parquet")
 
 
-def _spreadsheet(cli: Any, judge: Path, base: str) -> Any:
-    Path("labels.xlsx").write_bytes(b"PK")
-    return cli("compile", "labels.xlsx", "--dry-run")
-
-
-def _encoding(cli: Any, judge: Path, base: str) -> Any:
-    words = "output,score\n" + "".join(f"Né {n},{n}\n" for n in range(9))
-    Path("labels.csv").write_bytes(words.encode("cp1252"))
-    return cli("compile", "labels.csv", "--dry-run")
-
-
 def _address(cli: Any, judge: Path, base: str) -> Any:
     return cli("score", "s3://bucket/rows.jsonl", "--judge", judge)
 
@@ -199,8 +187,6 @@ def _metric(cli: Any, judge: Path, base: str) -> Any:
 COMMANDS: dict[str, tuple[str, str, Command]] = {
     "labels in Parquet": ("tables", "pyarrow", _parquet_labels),
     "scores in Parquet": ("tables", "pyarrow", _parquet_scores),
-    "a spreadsheet": ("tables", "python_calamine", _spreadsheet),
-    "an encoding": ("tables", "charset_normalizer", _encoding),
     "object storage": ("tables", "pyarrow", _address),
     "a cluster": ("ray", "ray", _on_ray),
     "sentences": ("discern", "sentencex", _discern),

@@ -31,8 +31,6 @@ READ = [
 
 
 def compiled(name: str) -> Labels:
-    if name.endswith(".xlsx"):
-        pytest.importorskip("python_calamine")
     return read_labels(FOLDER / name, columns=EXPECTED[name].get("columns"))
 
 

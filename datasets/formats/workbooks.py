@@ -11,7 +11,7 @@ from judgesmith.datasets.bounds import Scan, scan_sheets
 from judgesmith.datasets.formats import Format, formats
 from judgesmith.datasets.spreadsheets import describing, unique
 from judgesmith.datasets.tables import Record, Table
-from judgesmith.errors import LabelsError, OptionError
+from judgesmith.errors import LabelsError
 
 
 @formats.register
@@ -20,8 +20,6 @@ class Workbook(Format):
 
     name = "workbook"
     about = ".xlsx, .xlsm, .xls, .xlsb, .ods: the first sheet with rows"
-    extra = "tables"
-    modules = ("python_calamine",)
     suffixes = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 
     def open(self, path: Path) -> Table:
@@ -74,13 +72,8 @@ class Workbook(Format):
 
 def _book(path: Path) -> tuple[Scan, dict[str, tuple[Any, list[list[Any]]]]]:
     """Return what was seen of a file before it was read, and each sheet by its name, with its rows."""
-    try:
-        from python_calamine import CalamineError, CalamineWorkbook
-    except ImportError:
-        raise OptionError(
-            f"{path.name}: files of spreadsheets need python-calamine: pip install 'judgesmith[tables]', or save it as "
-            "CSV"
-        ) from None
+    from python_calamine import CalamineError, CalamineWorkbook
+
     try:
         scan = scan_sheets(path)
         sheets: dict[str, tuple[Any, list[list[Any]]]] = {}

@@ -19,8 +19,6 @@ BAD = [name for name, case in EXPECTED.items() if "error" in case]
 
 
 def read(name: str) -> Labels:
-    if name.endswith(".xlsx"):
-        pytest.importorskip("python_calamine")
     case = EXPECTED[name]
     categories = case["categories"].split(",") if "categories" in case else ()
     return read_labels(

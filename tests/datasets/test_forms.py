@@ -345,14 +345,6 @@ def test_another_encoding_is_found_and_said(encoding: str, tmp_path: Path) -> No
     )
 
 
-def test_without_the_library_another_encoding_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "charset_normalizer", None)
-    path = written(tmp_path, "l.csv", PLAIN.replace("Yes", "Né").encode("cp1252"))
-    assert "pip install 'judgesmith[tables]'" in refused(path)
-
-
 def test_what_is_utf8_is_looked_at_to_its_end(tmp_path: Path) -> None:
     path = written(tmp_path, "l.csv", b"a\n" * 2_000_000 + "é".encode())
     assert encoding_of(path) == ("utf-8-sig", None)

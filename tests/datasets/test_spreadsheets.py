@@ -66,7 +66,6 @@ def test_guarding_takes_time_that_grows_with_the_length() -> None:
 
 @pytest.mark.parametrize("title", [False, True])
 def test_merged_cells_have_the_text_of_all(title: bool, tmp_path: Path) -> None:
-    pytest.importorskip("python_calamine")
     above: list[list[object]] = [["Ratings of May", "", ""]] if title else []
     first = len(above) + 2
     merged = [
@@ -92,7 +91,6 @@ def test_merged_cells_have_the_text_of_all(title: bool, tmp_path: Path) -> None:
 
 
 def test_blanks_that_nobody_merged_are_said(tmp_path: Path) -> None:
-    pytest.importorskip("python_calamine")
     path = workbook(tmp_path / "l.xlsx", [["source", "output", "score"], *ROWS], [])
     labels = read_labels(path, min_rows=6)
     assert (
@@ -102,7 +100,6 @@ def test_blanks_that_nobody_merged_are_said(tmp_path: Path) -> None:
 
 
 def test_dates_of_a_spreadsheet_are_named(tmp_path: Path) -> None:
-    pytest.importorskip("python_calamine")
     rows: list[list[object]] = [[*row[:2], "2026-05-04"] for row in ROWS]
     with pytest.raises(
         LabelsError,
