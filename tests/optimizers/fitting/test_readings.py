@@ -208,7 +208,11 @@ def test_a_hosted_models_own_score_has_the_first_word(
         ModelReadings("fluency", reader="local/beside"), train, lm=lm, heldout=heldout
     )
     assert ("head" in judge.method.fitted()) is weighed
-    said = "several signals are combined: " if weighed else "the model's own score judges alone"
+    said = (
+        "several signals are combined: "
+        if weighed
+        else "the model's own score judges alone"
+    )
     assert any(said in note for note in judge.report.notes)
 
 
