@@ -432,7 +432,7 @@ refuse_training(JudgePredict)
 
 def _own(signature: type[dspy.Signature]) -> type[dspy.Signature]:
     """Return a copy of a signature: some optimizers write instructions into the class, which others would share."""
-    copied = signature.with_instructions(signature.instructions)
+    copied: type[dspy.Signature] = signature.with_instructions(signature.instructions)
     copied.__name__ = signature.__name__
     return copied
 

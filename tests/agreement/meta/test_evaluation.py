@@ -329,8 +329,7 @@ def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     assumed = meta_evaluate(judges, human, **shared)
     assert assumed.scale["reason"].isna().all()
     assert any(
-        "as their scores lie inside it: judge, metric" in note
-        for note in assumed.notes
+        "as their scores lie inside it: judge, metric" in note for note in assumed.notes
     )
     with pytest.raises(OptionError, match="'other', which is not a judge"):
         meta_evaluate(judges, human, on_scale=["other"], **shared)

@@ -191,13 +191,10 @@ def test_a_student_that_learnt_nothing_is_said_not_to_be_worth_it(
         judge, trained.split, trained.lm, tmp_path / "x.student", options
     ).run()
     assert any(
-        "student alone (Q" in note
-        and ("not worth it" in note or "not sure" in note)
+        "student alone (Q" in note and ("not worth it" in note or "not sure" in note)
         for note in report.notes
     )
-    assert not any(
-        "student alone (Q" in note for note in trained.judge.report.notes
-    )
+    assert not any("student alone (Q" in note for note in trained.judge.report.notes)
     assert report.trained.best == 1
     assert report.rows["human"] == len(trained.split.train)
 
