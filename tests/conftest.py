@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ settings.register_profile(
     "judgesmith", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("judgesmith")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_references(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the references of scripted models, which share a name, to the tests of one file."""
+    path = tmp_path_factory.mktemp("references") / "references.sqlite"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGESMITH_REFERENCES", str(path))
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -129,7 +129,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     alone = False
 
     def __init__(self, signature: type[dspy.Signature], layout: Layout) -> None:
-        super().__init__(_own(signature))
+        super().__init__(signature)
         self.layout = layout
         #: Of human scores in demonstrations that DSPy brings; None: only `score` in percent is read.
         self.scale: Scale | None = None
@@ -417,24 +417,16 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy that shares the set model, a connection, and has a signature of its own."""
+        """Return a copy that shares the set model: it is a connection."""
         if self.lm is not None:
             memo[id(self.lm)] = self.lm
         copied = object.__new__(type(self))
         memo[id(self)] = copied
         copied.__setstate__(copy.deepcopy(self.__getstate__(), memo))
-        copied.signature = _own(copied.signature)
         return copied
 
 
 refuse_training(JudgePredict)
-
-
-def _own(signature: type[dspy.Signature]) -> type[dspy.Signature]:
-    """Return a copy of a signature: some optimizers write instructions into the class, which others would share."""
-    copied: type[dspy.Signature] = signature.with_instructions(signature.instructions)
-    copied.__name__ = signature.__name__
-    return copied
 
 
 def _trace() -> list[Any] | None:

@@ -117,24 +117,6 @@ def test_a_rating_on_an_unknown_scale_is_no_percent(
 
 
 @pytest.mark.parametrize("subject", EVALUATORS)
-def test_instructions_written_into_a_signature_reach_no_other_module(
-    subject: str,
-) -> None:
-    """InferRules writes its rules into the class of the signature."""
-
-    def told(module: Any) -> list[str]:
-        return [predictor.signature.instructions for predictor in module.predictors()]
-
-    module = EVALUATORS[subject].made()
-    others = [module.deepcopy(), EVALUATORS[subject].made()]
-    before = told(module)
-    for predictor in module.predictors():
-        predictor.signature.instructions = "Other words."
-    assert "Other words." in told(module)
-    assert [told(other) for other in others] == [before, before]
-
-
-@pytest.mark.parametrize("subject", EVALUATORS)
 def test_a_stock_predict_loads_the_file_of_an_evaluator(
     subject: str, tmp_path: Path
 ) -> None:
