@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pydantic import ConfigDict, Field
 
 from judgesmith.errors import ArtifactError
@@ -25,6 +25,8 @@ from judgesmith.signatures.values import CLOSED, Details, Scale, ScoreInterval, 
 PERCENT = Scale(0, 100)
 #: Share of the plain linear map that is mixed in; it makes the isotonic steps strictly increasing.
 SLOPE = 0.05
+#: Rows without which no map is learnt.
+FEWEST = 5
 
 
 def significant(number: float) -> float:
@@ -72,12 +74,8 @@ class Calibration:
         rows' raw scores it bends towards the scale's ends. Where raw scores do not rise with people's, or with fewer
         than five usable rows, the plain linear map.
         """
-        x = np.asarray(percent, float)
-        y = np.asarray(human, float)
-        usable = np.isfinite(x) & np.isfinite(y)
-        x = x[usable]
-        y = y[usable]
-        if len(x) < 5 or np.var(x) == 0:
+        x, y = _usable(percent, human)
+        if len(x) < FEWEST or np.var(x) == 0:
             return cls.linear(scale)
         slope = float(np.cov(x, y)[0, 1] / np.var(x, ddof=1))
         low = float(x.min())
@@ -105,12 +103,8 @@ class Calibration:
         Isotonic regression on the means of up to six equally filled bins, mixed with the plain linear map. With fewer
         than five usable rows, or constant raw scores, the plain linear map.
         """
-        x = np.asarray(percent, float)
-        y = np.asarray(human, float)
-        usable = np.isfinite(x) & np.isfinite(y)
-        x = x[usable]
-        y = y[usable]
-        if len(x) < 5 or np.ptp(x) == 0:
+        x, y = _usable(percent, human)
+        if len(x) < FEWEST or np.ptp(x) == 0:
             return cls.linear(scale)
         order = np.argsort(x, kind="stable")
         x = x[order]
@@ -146,6 +140,16 @@ class Calibration:
 
 #: Raw scores, human scores and the scale -> the map.
 CalibrationFit = Callable[[ArrayLike, ArrayLike, Scale], Calibration]
+
+
+def _usable(
+    percent: ArrayLike, human: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the raw and the human scores of the rows that have both."""
+    x = np.asarray(percent, float)
+    y = np.asarray(human, float)
+    usable = np.isfinite(x) & np.isfinite(y)
+    return x[usable], y[usable]
 
 
 def _increases(knots: Sequence[float]) -> bool:
