@@ -63,8 +63,8 @@ def ahead(
         return clearly(lead(mixed, own, rows, objective), SURE_OF_FEW)
     first, second = objective.compared([mixed, own], rows).values
     gain = first - second
-    shown = [objective.reached(of, rows).value for of in (mixed, own)]
-    return gain > 0 and gain > shown[1] - shown[0]
+    lost = objective.reached(own, rows).value - objective.reached(mixed, rows).value
+    return gain > 0 and gain > lost
 
 
 def on_levels(
@@ -80,7 +80,8 @@ def on_levels(
     if not few or min(np.std(of) for of in (left_out, human, fit.percents)) <= 0:
         return fit
     levelled = Steps.of(left_out, human)(left_out)
-    before, after = (objective.reached(of, rows).value for of in (left_out, levelled))
+    before = objective.reached(left_out, rows).value
+    after = objective.reached(levelled, rows).value
     if after <= before:
         return fit
     head = replace(fit.head, steps=Steps.of(fit.head(table), human))

@@ -355,13 +355,11 @@ class Training:
         )
         by = self.objective
         seen = rows_of(rows.examples)
-        if not strong:
-            taken = ahead(fit.left_out, rows.percents, seen, by, strong=False)
-        elif table.names == (own,) and not table.states:
-            taken = False  # nothing is mixed with the own score
-        else:
+        if strong and table.names == (own,) and not table.states:
+            return replace(fit, ahead=False)  # nothing is mixed with the own score
+        if strong:
             fit = on_levels(fit, table, rows.percents, seen, by)
-            taken = ahead(fit.left_out, rows.percents, seen, by, strong=True)
+        taken = ahead(fit.left_out, rows.percents, seen, by, strong=strong)
         return replace(fit, ahead=taken)
 
 
