@@ -22,6 +22,7 @@ Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,11 +32,7 @@ from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import Codes, midranks
 from judgesmith.optimizers.fitting.folds import numbered
-from judgesmith.programs.readings.experience import (
-    FACTS,
-    RIGHT,
-    Experience,
-)
+from judgesmith.programs.readings.experience import FACTS, RIGHT, Experience
 from judgesmith.programs.readings.head import LinearHead, Matrix, Readings, Vector, over
 from judgesmith.programs.readings.kinds import SIGNAL
 
@@ -72,10 +69,9 @@ class Sizes:
     factual: float = 0.0
 
     @property
-    def covariance(self) -> tuple[float, ...]:
-        """Return the sizes on which the covariance of scores depends."""
-        parts = (self.own, self.numbers, self.states, self.noise)
-        return (*parts, self.facts, self.raters)
+    def covariance(self) -> Sizes:
+        """Return the sizes on which the covariance of scores depends, with all others 0."""
+        return replace(self, experience=0.0, factual=0.0, log_prior=0.0)
 
     def likelier(self, likely: float) -> Sizes:
         """Return the sizes with another log added to that of their prior."""
@@ -91,7 +87,7 @@ OF_RATERS = ((0.0, 0.0), (0.05, -2.5), (0.2, -2.5), (0.6, -2.5))
 #: Experience that fits; the same with labels that are mostly noise, so that they hardly move it; experience that fits
 #: less; an own score that is one reading of many, up to one that says nearly all. Each of them with facts and without.
 SIZES = tuple(
-    replace(sizes, facts=facts, log_prior=sizes.log_prior + likely)
+    replace(sizes, facts=facts).likelier(likely)
     for sizes in (
         Sizes(0.5, 0.02, 0.1, 0.2, 0.5),
         Sizes(0.5, 0.02, 0.03, 0.06, 0.75),
@@ -106,7 +102,7 @@ SIZES = tuple(
 
 #: Experience that misleads: labels alone, that teach much or are mostly noise.
 GIVEN_UP = tuple(
-    replace(sizes, facts=facts, log_prior=sizes.log_prior + likely)
+    replace(sizes, facts=facts).likelier(likely)
     for sizes in (
         Sizes(0.0, 0.02, 0.1, 0.2, 0.5, -2.5),
         Sizes(0.0, 0.02, 0.03, 0.06, 0.75, -2.5),
@@ -210,7 +206,7 @@ def gaussian(
     document = _of_documents(within=within, first=first)
     shared = LEVEL + document * (groups[:, None] == groups)
     strict = np.zeros_like(shared) if raters is None else raters
-    solved = dict[tuple[float, ...], _Solved]()
+    solved = dict[Sizes, _Solved]()
     fits = []
     for answer in answers:
         sizes = answer.sizes
@@ -228,7 +224,7 @@ def gaussian(
     posterior /= posterior.sum()
     learnt = _learnt(table.names, shares, numbers, states, answers, fits, posterior)
     learnt = learnt.scaled(unit)
-    prior = _prior(table.names, numbers, states, answers, views, posterior)
+    prior = _prior(table.names, numbers, states, answers, posterior)
     head = learnt + prior.scaled(unit)
     base = float(scores.mean() - head(table).mean())
     left_out = posterior @ np.array([fit.left_out for fit in fits])
@@ -283,7 +279,7 @@ def _blocks(
     return numbers, states
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _View:
     """What experience expects: weights of numbers and of states, and the scores of the rows by them.
 
@@ -316,9 +312,10 @@ def _views(
     known = [(numbers.expected, inner, 0.0)]
     if (pooled := experience.pooled) is not None:
         of_names = np.array([pooled.numbers.get(name, 0.0) for name in names])
-        unknown = {name: np.zeros(len(block.means)) for name, block in states.items()}
-        found = {name: np.array(of) for name, of in pooled.states.items()}
-        inner = {name: found.get(name, none) for name, none in unknown.items()}
+        inner = {}
+        for name, block in states.items():
+            unknown = (0.0,) * len(block.means)
+            inner[name] = np.array(pooled.states.get(name, unknown))
         known.append((of_names, inner, OF_POOLED))
     views = []
     for of_names, of_states, likely in known:
@@ -511,20 +508,19 @@ def _prior(
     numbers: _Block,
     states: Mapping[str, _Block],
     answers: Sequence[_Answer],
-    views: Sequence[_View],
     posterior: Vector,
 ) -> LinearHead:
     """Return the head of what is expected before the labels, as far as they leave it."""
     weights = np.zeros(len(names))
-    trust = dict.fromkeys(map(id, views), 0.0)
+    trust = defaultdict[_View, float](float)
     for share, answer in zip(posterior.tolist(), answers, strict=True):
-        trust[id(answer.view)] += share * answer.sizes.experience
+        trust[answer.view] += share * answer.sizes.experience
         weights += share * answer.sizes.factual * answer.rewarded
     inner = {name: np.zeros(len(block.means)) for name, block in states.items()}
-    for view in views:
-        weights += trust[id(view)] * view.numbers
+    for view, trusted in trust.items():
+        weights += trusted * view.numbers
         for name, of in view.states.items():
-            inner[name] += trust[id(view)] * of
+            inner[name] += trusted * of
     return _head(names, numbers, states, weights, inner)
 
 
@@ -540,14 +536,9 @@ def _learnt(
     """Return the head of what the labels taught, the mean over answers by their posterior."""
     duals = posterior[:, None] * np.array([fit.dual for fit in fits])
     sizes = [answer.sizes for answer in answers]
-    own, every, facts = (
-        np.array(of) @ duals @ numbers.z
-        for of in (
-            [one.own for one in sizes],
-            [one.numbers for one in sizes],
-            [one.facts for one in sizes],
-        )
-    )
+    own = np.array([one.own for one in sizes]) @ duals @ numbers.z
+    every = np.array([one.numbers for one in sizes]) @ duals @ numbers.z
+    facts = np.array([one.facts for one in sizes]) @ duals @ numbers.z
     weights = shares[0] * own + shares[1] * every + shares[2] * facts
     read = np.array([one.states for one in sizes]) @ duals
     inner = {
