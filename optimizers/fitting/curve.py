@@ -125,17 +125,15 @@ class Curve:
 
     @property
     def certain(self) -> bool:
-        """True where the interval leaves 0 out."""
+        """True where the interval of `most` leaves 0 out; those of gains also hold luck with the labels."""
         return self.most.interval(0.8)[0] > 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        gains = {
-            str(labels): dict(
-                zip(("value", "low", "high"), self.gain(labels), strict=True)
-            )
-            for labels in SPOKEN
-        }
+        gains = dict[str, dict[str, float]]()
+        for labels in SPOKEN:
+            value, low, high = self.gain(labels)
+            gains[str(labels)] = {"value": value, "low": low, "high": high}
         return {
             "labels": self.labels,
             "q": self.own,
@@ -144,10 +142,11 @@ class Curve:
         }
 
     def __str__(self) -> str:
-        gains = ", ".join(
-            f"{labels} labels {value:+.2f} [{low:+.2f}, {high:+.2f}]"
-            for labels, (value, low, high) in ((m, self.gain(m)) for m in SPOKEN)
-        )
+        said = []
+        for labels in SPOKEN:
+            value, low, high = self.gain(labels)
+            said.append(f"{labels} labels {value:+.2f} [{low:+.2f}, {high:+.2f}]")
+        gains = ", ".join(said)
         told = f"Beside this judge (Q {self.own:.2f}), weighing it by labels gains about: {gains} (80 % intervals)."
         if not self.certain:
             told += f" These {self.labels} labels cannot tell it from nothing."
@@ -312,9 +311,8 @@ def _weighed(
     """Return the test rows' scores by what is compiled from some labels: the mixture, or the judge alone."""
     rows = table.rows(at)
     fit = weigh(rows, scores[at], Experience(), own=OWN, first=True)
-    of_rows = Rows(
-        scores[at], [str(g) for g in rows.groups], [str(g) for g in rows.groups]
-    )
+    names = [str(group) for group in rows.groups]
+    of_rows = Rows(scores[at], names, names)
     if ahead(fit.left_out, own[at], of_rows, Q(), strong=True):
         return fit.head(table.rows(test))
     return own[test]
