@@ -356,9 +356,12 @@ def refuse_overlap(
 
 
 def _row(example: dspy.Example) -> Row:
-    document, group = example.document, example.group
     return Row(
-        example.output, example.source or "", id="", doc_id=document, group=group
+        example.output,
+        example.source or "",
+        id="",
+        doc_id=example.document,
+        group=example.group,
     )
 
 

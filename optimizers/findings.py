@@ -264,6 +264,9 @@ def contract_of(labels: Labels, lm: LanguageModel) -> dict[str, Any]:
     return contract.to_dict()
 
 
+# Notes ----------------------------------------------------------------------------------------------------------------
+
+
 #: Rows of a rater that agreement within raters takes at least, of the few that are labelled.
 FEWEST_OF_RATER = 5
 
@@ -393,8 +396,8 @@ def on_more_labels(found: Findings, reached: Agreements) -> Iterator[str]:
         return
     labels = len(found.seen)
     learnt = labels * (1 - 1 / found.folds) if found.folds else labels
-    lead = reached.lead.value, error
-    told = curve_of_lead(labels, learnt, reached.zero_shot.value, lead)
+    gained = (reached.lead.value, error)
+    told = curve_of_lead(labels, learnt, reached.zero_shot.value, gained)
     yield f"{told} {plan}"
 
 

@@ -1,4 +1,4 @@
-"""What calls cost, by the table that comes with LiteLLM, and the meter that counts them and keeps to a budget."""
+"""What calls cost and how long models' contexts are, by LiteLLM's table; the meter of calls, and its budget."""
 
 from __future__ import annotations
 

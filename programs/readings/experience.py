@@ -47,6 +47,8 @@ FACTUAL = (
     },
     {"facts.details": (0.92, 0.18, 1.0)},
 )
+#: Without labels, how much such a rating is what all ratings reward.
+_FACTUAL_SHARE = 0.5
 #: Names of aspects whose ratings compare an output with the right answer, and how definitions say so. Of other aspects
 #: labels tell.
 _OF_ANSWERS = re.compile(
@@ -56,12 +58,11 @@ _TO_ANSWERS = re.compile(
     r"(right|correct|expected|true|gold|reference) (answer|solution|one\b)"
     r"|(match|same as|agree|compare)\w* .{0,30}\b(reference|answer key)"
 )
-#: What they reward: the share of the reference's words. Reading -> (usual mean, usual spread, weight). And without
-#: labels how much such a rating is what all ratings reward; experiments/results/facts.md.
+#: What they reward: the share of the reference's words. Reading -> (usual mean, usual spread, weight);
+#: experiments/results/facts.md.
 RIGHT = {"facts.of_reference": (0.5, 0.35, 1.0)}
-_RIGHT_SHARE = 0.3
 #: Without labels, how much such a rating is what all ratings reward.
-_FACTUAL_SHARE = 0.5
+_RIGHT_SHARE = 0.3
 
 
 class StateExperience(parts.Options):
