@@ -70,20 +70,23 @@ def listeners(instance: Any) -> bool:
 
 
 #: Settings by which DSPy's users see calls.
-_SEEN_BY = {"disable_history", "track_usage", "callbacks"}
+_SEEN_BY = {"disable_history", "track_usage", "usage_tracker", "callbacks"}
 
 
-def heard(module: Any) -> bool:
-    """Return True if anybody can see the calls of a module: by callbacks, tracked usage or a history."""
+def heard(called: Any, usage: str = "track_usage") -> bool:
+    """Return True if anybody can see the calls of a module or a model: by callbacks, tracked usage or a history.
+
+    usage: The setting that says whether usage is tracked; models tell a `usage_tracker`, which modules begin.
+    """
     overrides = thread_local_overrides.get()
     settings = overrides
     if not overrides.keys() >= _SEEN_BY:
         settings = ChainMap(overrides, main_thread_config)
     return (
         not settings["disable_history"]
-        or settings["track_usage"]
+        or bool(settings[usage])
         or bool(settings["callbacks"])
-        or bool(getattr(module, "callbacks", None))
+        or bool(getattr(called, "callbacks", None))
     )
 
 
@@ -252,15 +255,6 @@ def value_of(prediction: dspy.Prediction, kind: type[T]) -> T:
             f"the prediction holds a {type(value).__name__}, and no {kind.__name__}"
         )
     return value
-
-
-def seen(model: Any) -> bool:
-    """Return True if anybody can see the calls of a model: by callbacks, tracked usage or a history."""
-    return (
-        not setting("disable_history")
-        or bool(setting("usage_tracker"))
-        or listeners(model)
-    )
 
 
 class Named(Protocol):

@@ -23,9 +23,9 @@ from judgesmith.programs.answers.thoughts import spoken
 from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.as_dspy import (
     TOKENS,
+    heard,
     plain_text,
     schema_of,
-    seen,
     shown,
     without_system,
 )
@@ -347,7 +347,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         """Answer a request as `complete` does, on the engine's loop; return the reply with what it took."""
         row_context.check(request.messages)
         # DSPy shows its own objects' calls itself.
-        if isinstance(self._sender.transport, ThroughDSPy) or not seen(self):
+        by_dspy = isinstance(self._sender.transport, ThroughDSPy)
+        if by_dspy or not heard(self, "usage_tracker"):
             reply, used, _ = await self._complete(request, readable)
         else:
             call = partial(self._complete, request, readable)
