@@ -616,6 +616,25 @@ def test_correlations_kappa_errors_and_the_pass_rate_may_be_looked_at_one_by_one
         assert f"{gate} is passed: " in " ".join(done.out.split()), done.err
 
 
+def test_a_number_below_zero_keeps_its_sign_and_an_error_has_none(
+    cli: Any, tmp_path: Path
+) -> None:
+    rng = random.Random(1)
+    rows: list[dict[str, Any]] = []
+    for _ in range(40):
+        score = rng.randint(1, 5)
+        away = min(5, max(1, 6 - score + rng.choice((-1, 0, 0, 1))))
+        rows.append({"label": score, "gpt4": away})
+    path = written(tmp_path, rows)
+    words = ("check", path, "--human", "label", "--judge", "gpt4", "--anytime")
+    done = cli(*words, "--fail-under", "spearman>=-0.5")
+    assert "it is -0.8" in " ".join(done.err.split())
+    assert "one of -0.3 fails" in " ".join(done.err.split())
+    done = cli(*words, "--fail-under", "mae<=0.5")
+    assert "it is 2." in " ".join(done.err.split())
+    assert "one of 0.25 fails" in " ".join(done.err.split())
+
+
 def test_labels_of_a_file_beside_are_joined_with_their_chances(
     cli: Any, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ class Looked:
         errors = f"passes in {self.test.alpha:.0%} at most, one of {good} fails in {self.test.beta:.0%}"
         if isinstance(self.test, CoefficientTest):
             errors = f"passes in about {self.test.alpha:.0%}, one of {good} fails in about {self.test.beta:.0%}"
-        share = abs(self.look.share)
+        share = self.look.share
         so_far = "" if math.isnan(share) else f"; it is {share:.2f} by them"
         return (
             f"{self.judge}, {self.aspect}: {self.sentence}{so_far} (looked at after each, in the order {order}: a "
@@ -171,7 +171,11 @@ def looked(
                 f"--anytime: {gate.text!r}: rows were drawn with unequal probabilities ({data.unequal!r}), which only "
                 "shares of rows weigh (tnr, tpr, accuracy, precision, rate)"
             )
-        return [_of_number(gate, data, judge, aspect, decided) for aspect in aspects]
+        own = {one.aspect: one for one in decided if one.name == judge}
+        return [
+            _Number(gate, data, judge, aspect, own.get(aspect)).looked()
+            for aspect in aspects
+        ]
     found = [
         _of_share(gate, data, one, chances)
         for one in decided
@@ -187,8 +191,9 @@ def looked(
 
 
 def hoped_of(gate: Gate) -> float:
-    """Return the share that a good judge is hoped to have."""
-    return gate.bar + min(AHEAD, (1 - gate.bar) / 2)
+    """Return the share, or the coefficient, that a good judge is hoped to have."""
+    low, high = _range(gate)
+    return gate.bar + min(AHEAD * (high - low), (high - gate.bar) / 2)
 
 
 # Shares of rows ------------------------------------------------------------------------------------------------------
@@ -287,42 +292,110 @@ def _relative(chances: Vector | None) -> Vector | None:
 # Other numbers -------------------------------------------------------------------------------------------------------
 
 
-def _of_number(
-    gate: Gate, data: Judged, judge: str, aspect: str, decided: Sequence[Decided]
-) -> Looked:
-    """Return a gate on a coefficient or an error, by `CoefficientTest`."""
-    scores = data.judges[judge].get(aspect)
-    if scores is None:
-        raise OptionError(f"--anytime: {judge} has no score for {aspect}")
-    both = np.flatnonzero(~np.isnan(scores) & ~np.isnan(data.human[aspect]))
-    rows, in_order = _in_order(data, both)
-    every = id_codes(data.documents, len(data.rows), "documents")
-    documents = np.asarray(every[rows])
-    units = list(dict.fromkeys(documents.tolist()))
-    test = _test(gate, data, aspect)
-    looks = []
-    for labels in looks_of(len(units)):
-        some = rows[np.isin(documents, units[:labels])]
-        codes = np.unique(every[some], return_inverse=True)[1]
-        found = _agreement(gate, data, judge, aspect, decided, some, codes)
-        one = None if found is None else _left_out(found)
-        if one is not None:
-            looks.append((labels, *one))
-    look = test.look(looks, len(units))
-    good = f"{abs(test.hoped):.3g}"
-    return Looked(gate.text, judge, aspect, look, test, in_order, good)
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A coefficient or an error that a gate is on, of one judge and aspect, looked at by `CoefficientTest`."""
 
+    gate: Gate
+    data: Judged
+    judge: str
+    aspect: str
+    decided: Decided | None
+    """The judge's decisions; None if it makes none as people do."""
 
-def _test(gate: Gate, data: Judged, aspect: str) -> CoefficientTest:
-    """Return the test of a gate; of an error, the test of less than it."""
-    if gate.coefficient in ERRORS:
-        worst, best = data.scales.get(aspect, (0.0, 2 * gate.bar))
-        span = max(best - worst, 2 * gate.bar)
-        hoped = gate.bar - min(AHEAD * span, gate.bar / 2)
-        return CoefficientTest(-gate.bar, -hoped, -span, 0.0)
-    declared = coefficient_of(gate.coefficient)
-    ahead = min(AHEAD * (declared.high - declared.low), (declared.high - gate.bar) / 2)
-    return CoefficientTest(gate.bar, gate.bar + ahead, declared.low, declared.high)
+    def looked(self) -> Looked:
+        """Return what the labels so far say.
+
+        Raises:
+            OptionError: If the judge has no such number.
+        """
+        data = self.data
+        scores = data.judges[self.judge].get(self.aspect)
+        if scores is None:
+            raise OptionError(f"--anytime: {self.judge} has no score for {self.aspect}")
+        both = np.flatnonzero(~np.isnan(scores) & ~np.isnan(data.human[self.aspect]))
+        rows, in_order = _in_order(data, both)
+        every = id_codes(data.documents, len(data.rows), "documents")
+        documents = np.asarray(every[rows])
+        units = list(dict.fromkeys(documents.tolist()))
+        test = self._test()
+        looks = []
+        for labels in looks_of(len(units)):
+            some = rows[np.isin(documents, units[:labels])]
+            codes = np.unique(every[some], return_inverse=True)[1]
+            found = self._agreement(some, codes)
+            one = None if found is None else _left_out(found)
+            if one is not None:
+                looks.append((labels, *one))
+        look = test.look(looks, len(units))
+        sign = -1 if self.gate.coefficient in ERRORS else 1
+        look = replace(look, share=sign * look.share)
+        good = f"{sign * test.hoped:.3g}"
+        return Looked(
+            self.gate.text, self.judge, self.aspect, look, test, in_order, good
+        )
+
+    def _test(self) -> CoefficientTest:
+        """Return the test of the gate; of an error, the test of 0 less it."""
+        gate = self.gate
+        if gate.coefficient in ERRORS:
+            worst, best = self.data.scales.get(self.aspect, (0.0, 2 * gate.bar))
+            span = max(best - worst, 2 * gate.bar)
+            hoped = gate.bar - min(AHEAD * span, gate.bar / 2)
+            return CoefficientTest(-gate.bar, -hoped, -span, 0.0)
+        return CoefficientTest(gate.bar, hoped_of(gate), *_range(gate))
+
+    def _agreement(self, rows: Codes, documents: Codes) -> Agreement | None:
+        """Return the number on some rows, whose documents are numbered from 0; None where it has none."""
+        name = self.gate.coefficient
+        x = self.data.judges[self.judge][self.aspect][rows]
+        y = self.data.human[self.aspect][rows]
+        if name in ERRORS:
+            return _of_errors(name, np.abs(x - y), documents)
+        if issubclass(coefficient_of(name), Decision):
+            return self._of_decisions(decision_of(name), rows, documents)
+        systems = self.data.systems
+        level: Any = self.gate.level or "pooled"
+        measure = Measure(
+            y,
+            documents=documents.tolist(),
+            systems=[systems[i] for i in rows]
+            if systems is not None and level == "within"
+            else None,
+            level=level,
+            coefficient=name,
+        )
+        return Agreement.of([x], measure)
+
+    def _of_decisions(
+        self, measure: Decision, rows: Codes, documents: Codes
+    ) -> Agreement | None:
+        """Return a measure of decisions.
+
+        Raises:
+            OptionError: If the judge makes no decisions as people do.
+        """
+        x = self.data.judges[self.judge][self.aspect][rows]
+        y = self.data.human[self.aspect][rows]
+        count = int(documents.max()) + 1
+        if measure.fits == "preferences":
+            drawn = measure.when_drawn(x, y, documents)
+            return Agreement.of_share(drawn, count, len(rows))
+        marks = self.data.marks.get(self.aspect)
+        if measure.by_scores and marks is not None:
+            people = places(y, marks.levels).astype(np.intp)
+            drawn = measure.when_drawn(x, people, documents)
+            return Agreement.of_share(drawn, count, len(rows))
+        if self.decided is None or len(self.decided.people) != len(self.data.rows):
+            raise OptionError(
+                f"--anytime: {self.judge} makes no decisions as people do, so {self.gate.text!r} has no number to look "
+                "at"
+            )
+        ours = self.decided.judge[rows].astype(np.intp)
+        theirs = self.decided.people[rows].astype(np.intp)
+        if not measure.counted(ours, theirs).any():
+            return None
+        return share_of(measure.name, ours, theirs, documents)
 
 
 def _left_out(found: Agreement) -> tuple[float, Vector] | None:
@@ -333,37 +406,6 @@ def _left_out(found: Agreement) -> tuple[float, Vector] | None:
     each = np.ones((found.documents, found.documents)) - np.eye(found.documents)
     values = found.collapsed(np.asarray(statistic(each)))
     return None if np.isnan(values).any() else (found.values[0], values)
-
-
-def _agreement(
-    gate: Gate,
-    data: Judged,
-    judge: str,
-    aspect: str,
-    decided: Sequence[Decided],
-    rows: Codes,
-    documents: Codes,
-) -> Agreement | None:
-    """Return the number of a gate on some rows, whose documents are numbered from 0; None where it has none."""
-    x = data.judges[judge][aspect][rows]
-    y = data.human[aspect][rows]
-    if gate.coefficient in ERRORS:
-        return _of_errors(gate.coefficient, np.abs(x - y), documents)
-    declared = coefficient_of(gate.coefficient)
-    if issubclass(declared, Decision):
-        return _of_decisions(
-            gate, declared(), data, judge, aspect, decided, rows, documents
-        )
-    systems = None if data.systems is None else [data.systems[i] for i in rows]
-    level: Any = gate.level or "pooled"
-    measure = Measure(
-        y,
-        documents=documents.tolist(),
-        systems=systems if level == "within" else None,
-        level=level,
-        coefficient=gate.coefficient,
-    )
-    return Agreement.of([x], measure)
 
 
 def _of_errors(name: str, errors: Vector, documents: Codes) -> Agreement:
@@ -377,41 +419,3 @@ def _of_errors(name: str, errors: Vector, documents: Codes) -> Agreement:
 
     value = float(less(np.ones((1, len(sums))))[0, 0])
     return Agreement([less], [value], len(sums), len(errors), False, None)
-
-
-def _of_decisions(
-    gate: Gate,
-    measure: Decision,
-    data: Judged,
-    judge: str,
-    aspect: str,
-    decided: Sequence[Decided],
-    rows: Codes,
-    documents: Codes,
-) -> Agreement | None:
-    """Return a measure of decisions.
-
-    Raises:
-        OptionError: If the judge makes no decisions as people do.
-    """
-    x = data.judges[judge][aspect][rows]
-    count = int(documents.max()) + 1
-    if measure.fits == "preferences":
-        drawn = measure.when_drawn(x, data.human[aspect][rows], documents)
-        return Agreement.of_share(drawn, count, len(rows))
-    marks = data.marks.get(aspect)
-    if measure.by_scores and marks is not None:
-        people = places(data.human[aspect][rows], marks.levels).astype(np.intp)
-        return Agreement.of_share(
-            measure.when_drawn(x, people, documents), count, len(rows)
-        )
-    one = next((d for d in decided if (d.name, d.aspect) == (judge, aspect)), None)
-    if one is None or len(one.people) != len(data.rows):
-        raise OptionError(
-            f"--anytime: {judge} makes no decisions as people do, so {gate.text!r} has no number to look at"
-        )
-    ours = one.judge[rows].astype(np.intp)
-    theirs = one.people[rows].astype(np.intp)
-    if not measure.counted(ours, theirs).any():
-        return None
-    return share_of(measure.name, ours, theirs, documents)
