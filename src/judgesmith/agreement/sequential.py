@@ -76,11 +76,7 @@ class ShareTest:
         Raises:
             OptionError: Unless 0 < bar < hoped < 1, and both errors are in (0, 1).
         """
-        if not 0 < self.bar < self.hoped < 1:
-            raise OptionError(
-                f"a sequential test needs 0 < bar < hoped share < 1; it got bar {self.bar:g}, hoped {self.hoped:g}"
-            )
-        _check_errors(self.alpha, self.beta)
+        _check(self, 0.0, 1.0)
 
     def evidence(
         self, values: npt.ArrayLike, weights: npt.ArrayLike | None = None
@@ -135,10 +131,16 @@ class ShareTest:
         return labels_for(self.bar, self.hoped, self.alpha, 1 - self.beta)
 
 
-def _check_errors(alpha: float, beta: float) -> None:
-    if not (0 < alpha < 1 and 0 < beta < 1):
+def _check(
+    test: ShareTest | StrataTest | CoefficientTest, low: float, high: float
+) -> None:
+    if not low < test.bar < test.hoped < high:
         raise OptionError(
-            f"errors of a sequential test lie between 0 and 1; they are {alpha:g} and {beta:g}"
+            f"a sequential test needs {low:g} < bar < hoped < {high:g}; it got bar {test.bar:g}, hoped {test.hoped:g}"
+        )
+    if not (0 < test.alpha < 1 and 0 < test.beta < 1):
+        raise OptionError(
+            f"errors of a sequential test lie between 0 and 1; they are {test.alpha:g} and {test.beta:g}"
         )
 
 
@@ -306,7 +308,7 @@ class StrataTest:
         Raises:
             OptionError: Unless 0 < bar < hoped < 1, and both errors are in (0, 1).
         """
-        ShareTest(self.bar, self.hoped, self.alpha, self.beta)
+        _check(self, 0.0, 1.0)
 
     def look(self, judge: npt.ArrayLike, people: npt.ArrayLike) -> Look:
         """Return the decision after these labels, in the order in which they came.
@@ -425,12 +427,7 @@ class CoefficientTest:
         Raises:
             OptionError: Unless low < bar < hoped < high, and both errors are in (0, 1).
         """
-        if not self.low < self.bar < self.hoped < self.high:
-            raise OptionError(
-                f"a sequential test needs {self.low:g} < bar < hoped < {self.high:g}; it got bar {self.bar:g}, hoped "
-                f"{self.hoped:g}"
-            )
-        _check_errors(self.alpha, self.beta)
+        _check(self, self.low, self.high)
 
     def evidence(self, value: float, left_out: npt.ArrayLike) -> tuple[float, float]:
         """Return the logarithms of the evidence for and against, of a coefficient of all labels so far.
