@@ -25,11 +25,9 @@ from judgesmith.evaluating.sources import (
     Judged,
     grouped,
     has_column,
-    inside,
     joined_by_id,
     marked,
     places,
-    read_cell,
     read_file,
     read_people,
     some,
@@ -55,39 +53,6 @@ class Scored(FileRows):
     decisions: tuple[float, float] | None = None
     held: list[Held] = field(default_factory=list)
     """What the judge that scored the rows was compiled from."""
-
-    def chances(self, column: str | None) -> Vector | None:
-        """Return the probability with which each row was drawn to be labelled; None where nothing says that.
-
-        column: where it stands; None: where `judgesmith label` wrote it.
-
-        Raises:
-            LabelsError: If a cell is not a number.
-        """
-        if column is not None:
-            return self.numbers(column)
-        chances = np.array([row.chance for row in self.rows])
-        return None if np.isnan(chances).all() else chances
-
-    def numbers(self, column: str) -> Vector:
-        """Return a column of the rows as numbers, NaN where it is empty.
-
-        Raises:
-            LabelsError: If a cell is not a number.
-        """
-        numbers = []
-        empty = True
-        for row in self.rows:
-            cell = inside(row.columns, column)
-            empty = empty and cell is None
-            values = read_cell(self.origin, row.line, column, cell)
-            numbers.append(values[0] if values else math.nan)
-        if empty:
-            names = dict.fromkeys(name for row in self.rows for name in row.columns)
-            raise LabelsError(
-                f"{self.origin}: there is no column {column!r}; there are {some(names)}"
-            )
-        return np.array(numbers)
 
 
 def read_few(

@@ -13,7 +13,7 @@ from judgesmith.agreement.correlation import Vector
 from judgesmith.agreement.rates import rate, strata
 from judgesmith.errors import LabelsError
 from judgesmith.evaluating.decided import Decided
-from judgesmith.evaluating.sources import Judged, inside, read_cell
+from judgesmith.evaluating.sources import Judged
 
 #: The column in which `judgesmith label` writes it.
 CHANCE = "label_chance"
@@ -55,12 +55,9 @@ def chances_of(data: Judged, column: str | None) -> Vector | None:
     Raises:
         LabelsError: If there is no such column, or a labelled row has no number in (0, 1].
     """
-    if column is None:
-        chances = np.array([row.chance for row in data.rows])
-        if np.isnan(chances).all():
-            return None
-    else:
-        chances = _in_column(data, column)
+    chances = data.chances(column)
+    if chances is None:
+        return None
     rated = np.zeros(len(chances), dtype=bool)
     for ratings in data.human.values():
         rated |= ~np.isnan(ratings)
@@ -79,16 +76,6 @@ def chances_of(data: Judged, column: str | None) -> Vector | None:
     if np.ptp(chances[rated]) > 0:
         data.unequal = column or CHANCE
     return chances
-
-
-def _in_column(data: Judged, column: str) -> Vector:
-    """Return the numbers of a column, NaN where it is empty."""
-    chances = []
-    for row in data.rows:
-        cell = inside(row.columns, column)
-        own = read_cell(data.origin, row.line, column, cell)
-        chances.append(own[0] if own else math.nan)
-    return np.array(chances)
 
 
 def pass_rates(

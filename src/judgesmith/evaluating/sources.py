@@ -78,6 +78,39 @@ class FileRows:
             return [str(row.system) for row in self.rows]
         return None
 
+    def chances(self, column: str | None) -> Vector | None:
+        """Return the probability with which each row was drawn to be labelled; None where nothing says that.
+
+        column: where it stands; None: where `judgesmith label` wrote it.
+
+        Raises:
+            LabelsError: If there is no such column, or a cell is not a number.
+        """
+        if column is not None:
+            return self.numbers(column)
+        chances = np.array([row.chance for row in self.rows])
+        return None if np.isnan(chances).all() else chances
+
+    def numbers(self, column: str) -> Vector:
+        """Return a column of the rows as numbers, NaN where it is empty.
+
+        Raises:
+            LabelsError: If there is no such column, or a cell is not a number.
+        """
+        numbers = []
+        empty = True
+        for row in self.rows:
+            cell = inside(row.columns, column)
+            empty = empty and cell is None
+            values = read_cell(self.origin, row.line, column, cell)
+            numbers.append(values[0] if values else math.nan)
+        if empty:
+            names = dict.fromkeys(name for row in self.rows for name in row.columns)
+            raise LabelsError(
+                f"{self.origin}: there is no column {column!r}; there are {some(names)}"
+            )
+        return np.array(numbers)
+
 
 @dataclass
 class Judged(FileRows):
