@@ -660,6 +660,10 @@ def test_labels_of_a_file_beside_are_joined_with_their_chances(
     done = cli("check", path, "--human", labels, "--judge", "gpt4", *gate)
     # by strata, 60 of 70; without weights it would be 12 of 22
     assert "it is 0.86 by them" in " ".join(done.said.split()) + done.err
+    others = tmp_path / "others.jsonl"
+    others.write_text(lines[0])
+    words = ("check", path, "--human", others, "--human", labels, "--judge", "gpt4")
+    cli(*words).refused("give one file of labels")
     labels.write_text(lines[0].replace("1.0", "1.5"))
     cli("check", path, "--human", labels, "--judge", "gpt4").refused(
         "'1.5' is no probability"

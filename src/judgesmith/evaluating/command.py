@@ -81,8 +81,8 @@ class Check(Command, Model, Rows, Scaled, Json):
     )
     human: list[str] = flag(
         [],
-        "Human rating: an aspect (coherence), a column, a path (zscores.simplicity), all, or a file of labels (joined "
-        "by id). Default: columns with the usual names. Repeatable.",
+        "Human rating: an aspect (coherence), a column, a path (zscores.simplicity), all, or one file of labels "
+        "(joined by id). Default: columns with the usual names. Repeatable.",
         metavar="COLUMN|FILE",
     )
     judge: list[str] = flag(

@@ -118,15 +118,19 @@ def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
     selection = replace(selection, judges=(*selection.judges, *metrics))
     paths = [source for source in sources if not source.startswith(PREFIX)]
     beside = [name for name in selection.human if _is_file(name)]
+    if len(beside) > 1:
+        raise OptionError(
+            f"--human {' '.join(beside)}: give one file of labels; put the rows of all of them into one"
+        )
     columns = [name for name in selection.human if name not in beside]
     selection = replace(selection, human=columns)
     files = _read_files(paths, selection, _judge_files(_specs(selection)))
     notes = list[str]()
-    for name in beside:
+    if beside:
+        (name,) = beside
         roles = roles_for(rows_file(name), selection.columns)
         labels = read_file(name, roles, texts_needed=False, orders=selection.orders)
-        files[0], found = with_ratings(files[0], labels)
-        notes += found
+        files[0], notes = with_ratings(files[0], labels)
         named = [OVERALL] if OVERALL in labels.aspects() else labels.aspects()
         selection = replace(selection, human=columns or named)
     joined = judged(files, selection)
