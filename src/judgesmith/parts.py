@@ -19,7 +19,17 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -372,6 +382,8 @@ _LIMITS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 def _type_text(field: FieldInfo) -> str:
     lines: list[str] = []
     for kind in _kinds(field.annotation):
+        if get_origin(kind) is Annotated:
+            kind = get_args(kind)[0]
         if get_origin(kind) is Literal:
             lines += map(str, get_args(kind))
         elif get_origin(kind) in (tuple, list, Sequence):
