@@ -44,8 +44,8 @@ def comparisons(
     by = options.compared_by
     if by not in options.reported:
         notes.append(
-            f"judges are tested by {title_of(by)}, which was not asked for and stands in no table of agreement; "
-            "--compare-by chooses a coefficient of scores"
+            f"judges are tested by {title_of(by)}, which stands in no table of agreement; --coefficient {by} adds it, "
+            "--compare-by tests by another"
         )
     result: list[dict[str, Any]] = []
     for aspect, level in itertools.product(aspects, levels):
