@@ -656,6 +656,11 @@ def test_labels_of_a_file_beside_are_joined_with_their_chances(
     estimate = cli("estimate", path, "--human", labels, "--judge", "gpt4", "--json")
     (system,) = estimate.json["systems"].values()
     assert system["mean"] == pytest.approx(70 / 80)
+    file = tmp_path / "certificate.json"
+    beside = ("--human", labels, "--judge", "gpt4", "--certificate", file)
+    assert cli("check", path, *beside).code == 0
+    people = json.loads(file.read_text(encoding="utf-8"))["people"]
+    assert people["drawn"] == "as one column says"
     gate = ("--anytime", "--fail-under", "tpr>=0.6")
     done = cli("check", path, "--human", labels, "--judge", "gpt4", *gate)
     # by strata, 60 of 70; without weights it would be 12 of 22

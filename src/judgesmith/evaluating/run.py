@@ -119,7 +119,8 @@ def run(request: EvaluateRequest) -> int:
         rates,
         _plan(request, data, result, decided, gates) if request.plan else None,
         retest.found,
-        list(systems_told(data, options.levels)),
+        list(systems_told(data, chances, options)),
+        drawn=chances is not None,
     )
     begun = None if gated.reasons else retest.begin(data, decided, gates)
     files = _write(request, options, results, begun)
@@ -230,6 +231,8 @@ class _Results:
     plan: Plan | None = None
     again: Sequence[Again] = ()
     systems: Sequence[Systems] = ()
+    drawn: bool = False
+    """The rows' probabilities to be labelled are known."""
 
     @property
     def notes(self) -> list[str]:
@@ -302,7 +305,7 @@ def _write(
             results.live,
             plan(result, results.decided, asked, options.bar).gates,
             bar=options.bar,
-            drawn=options.probability is not None,
+            drawn=results.drawn,
             error=error_of_rule(
                 options.confidence, anytime=options.anytime, again=bool(results.again)
             ),

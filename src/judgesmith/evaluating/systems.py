@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from judgesmith.agreement.correlation import Vector
 from judgesmith.agreement.estimation import Estimates, estimate
 from judgesmith.errors import LabelsError
+from judgesmith.evaluating.options import EvaluateOptions
 from judgesmith.evaluating.sources import Judged
 from judgesmith.tables import counted
 
@@ -58,23 +60,36 @@ class Systems:
         return about | self.estimates.to_dict()
 
 
-def systems_told(data: Judged, levels: Sequence[str] | None) -> Iterator[Systems]:
-    """Yield the systems of each judge and aspect, if the level of systems was asked for and they are named."""
-    if data.systems is None or "system" not in (levels or ()):
+def systems_told(
+    data: Judged, chances: Vector | None, options: EvaluateOptions
+) -> Iterator[Systems]:
+    """Yield the systems of each judge and aspect, if the level of systems was asked for and they are named.
+
+    chances: the probability with which each row was drawn for labelling; None: all alike.
+    """
+    if data.systems is None or "system" not in (options.levels or ()):
         return
+    about: dict[str, Any] = {
+        "systems": data.systems,
+        "documents": data.documents,
+        "probabilities": chances,
+        "confidence": options.confidence,
+        "seed": options.seed,
+    }
     for aspect, human in data.human.items():
-        about: dict[str, Any] = {"systems": data.systems, "documents": data.documents}
+        alone: int | None = None
         for judge, by_aspect in data.judges.items():
             scores = by_aspect.get(aspect)
             if scores is None or np.isnan(scores).all():
                 continue
             try:
                 found = estimate(scores, human, **about)
-                alone = estimate(np.zeros(len(human)), human, **about)
+                if alone is None:
+                    alone = _told(estimate(np.zeros(len(human)), human, **about))
             except LabelsError:
                 continue
             if found.differences and not math.isnan(found.systems[0].low):
-                yield Systems(judge, aspect, found, _told(alone))
+                yield Systems(judge, aspect, found, alone)
 
 
 def _told(estimates: Estimates) -> int:
