@@ -385,12 +385,7 @@ def measure(problem: Problem, draws: int) -> Iterator[Reached]:
             for size in SIZES:
                 if size < way.fewest or size > len(order):
                     continue
-                if (
-                    size
-                    and way.fewest == 0
-                    and (way.name, 0) in reached
-                    and not way.learns
-                ):
+                if size and not way.learns:
                     reached[way.name, size].append(reached[way.name, 0][-1])
                     continue
                 at = order[:size]

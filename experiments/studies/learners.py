@@ -90,6 +90,38 @@ class Learner:
         raise NotImplementedError
 
 
+class Judged(Learner):
+    """Base of those that look at one judge's score."""
+
+    def can(self, rows: Recorded) -> bool:
+        """Return True where a judge was recorded."""
+        return bool(np.isfinite(rows.judge).any())
+
+
+class Read(Learner):
+    """Base of those that are measured where a local model's readings were kept, so that all share their rows."""
+
+    def can(self, rows: Recorded) -> bool:
+        """Return True where a local model's readings were kept."""
+        return rows.readings is not None
+
+
+class AsItIs(Learner):
+    """Base of those that use no label."""
+
+    fewest = 0
+    learns = False
+
+    def fit(self, rows: Recorded, ratings: Vector) -> Score:
+        """Learn nothing."""
+        del rows, ratings
+        return self.score
+
+    def score(self, rows: Recorded) -> Vector:
+        """Return the scores of rows."""
+        raise NotImplementedError
+
+
 # Common --------------------------------------------------------------------------------------------------------------
 
 
@@ -151,33 +183,36 @@ def filled(values: Vector) -> Vector:
     return np.where(np.isfinite(values), values, some.mean() if len(some) else 0.0)
 
 
+def near(like: Matrix, values: Vector, held_back: float) -> Vector:
+    """Return the mean value of the nearest labelled cases, each counting by its likeness.
+
+    like: likeness of rows to cases, (rows, cases). held_back: the likeness with which 0 counts beside them.
+    """
+    nearest = min(NEAREST, len(values))
+    at = np.argsort(-like, axis=1)[:, :nearest]
+    weights = np.maximum(np.take_along_axis(like, at, axis=1), 0.0)
+    summed = (weights * values[at]).sum(axis=1)
+    return np.asarray(summed / (weights.sum(axis=1) + held_back))
+
+
 # Beside a recorded judge ---------------------------------------------------------------------------------------------
 
 
-class Alone(Learner):
+class Alone(AsItIs, Judged):
     """The judge's own score."""
 
     name = "the judge alone"
-    fewest = 0
-    learns = False
 
-    def can(self, rows: Recorded) -> bool:
-        """Return True where a judge was recorded."""
-        return bool(np.isfinite(rows.judge).any())
-
-    def fit(self, rows: Recorded, ratings: Vector) -> Score:
-        """Learn nothing."""
-        del rows, ratings
-        return lambda others: filled(others.judge)
+    def score(self, rows: Recorded) -> Vector:
+        """Return the judge's scores."""
+        return filled(rows.judge)
 
 
-class Isotonic(Alone):
+class Isotonic(Judged):
     """A rising step function from the judge's score to ratings."""
 
     name = "isotonic calibration"
     paper = "Zadrozny & Elkan 2002"
-    fewest = 8
-    learns = True
 
     def fit(self, rows: Recorded, ratings: Vector) -> Score:
         """Fit by pooled adjacent violators."""
@@ -189,31 +224,30 @@ class Isotonic(Alone):
         return lambda others: np.interp(filled(others.judge), values, steps)
 
 
-class Panel(Learner):
-    """The mean of several judges' standardised scores, each counting the same."""
-
-    name = "equal panel"
-    paper = "Verga et al. 2024"
-    fewest = 0
-    learns = False
+class Several(Learner):
+    """Base of those that look at several judges' or prompts' scores."""
 
     def can(self, rows: Recorded) -> bool:
         """Return True where several judges were recorded."""
         return len(rows.panel.T) > 1
 
-    def fit(self, rows: Recorded, ratings: Vector) -> Score:
-        """Learn nothing; standardise over the rows that are scored."""
-        del rows, ratings
-        return lambda others: Standard.of(others.panel)(others.panel).mean(axis=1)
+
+class Panel(AsItIs, Several):
+    """The mean of several judges' standardised scores, each counting the same."""
+
+    name = "equal panel"
+    paper = "Verga et al. 2024"
+
+    def score(self, rows: Recorded) -> Vector:
+        """Return the mean, standardised over the rows that are scored."""
+        return np.asarray(Standard.of(rows.panel)(rows.panel).mean(axis=1))
 
 
-class Choice(Panel):
+class Choice(Several):
     """Of several prompts or judges, the one that agrees best with the labels: what a prompt search comes down to."""
 
     name = "best of the recorded prompts"
     paper = "stands for GEPA, MIPROv2"
-    fewest = 8
-    learns = True
 
     def fit(self, rows: Recorded, ratings: Vector) -> Score:
         """Choose by Q."""
@@ -239,13 +273,11 @@ class Criteria(Learner):
         return lambda others: standard(others.criteria) @ weights
 
 
-class Quantitative(Alone):
+class Quantitative(Judged):
     """Ridge regression of ratings on the judge's score and on an embedding of the text."""
 
     name = "regression on score and text"
     paper = "Quantitative LLM judges (LS)"
-    fewest = 8
-    learns = True
 
     def fit(self, rows: Recorded, ratings: Vector) -> Score:
         """Fit the penalty by folds; the score's column stands for the judge, those of the text are many and small."""
@@ -258,13 +290,11 @@ class Quantitative(Alone):
         return lambda others: columns(others) @ weights
 
 
-class Memory(Alone):
+class Memory(Judged):
     """The judge's score, corrected by what it missed in the labelled cases nearest to the text."""
 
     name = "nearest labelled cases"
     paper = "MemAlign"
-    fewest = 8
-    learns = True
 
     def fit(self, rows: Recorded, ratings: Vector) -> Score:
         """Keep the cases with the judge's residuals."""
@@ -273,13 +303,9 @@ class Memory(Alone):
         y = target(ratings)
         slope = max(0.0, float(own @ y) / max(float(own @ own), 1e-9))
         missed = y - slope * own
-        nearest = min(NEAREST, len(rows))
 
         def score(others: Recorded) -> Vector:
-            like = others.texts @ rows.texts.T
-            at = np.argsort(-like, axis=1)[:, :nearest]
-            near = np.maximum(np.take_along_axis(like, at, axis=1), 0.0)
-            told = (near * missed[at]).sum(axis=1) / (near.sum(axis=1) + 1.0)
+            told = near(others.texts @ rows.texts.T, missed, 1.0)
             return np.asarray(slope * standard(others.judge[:, None])[:, 0] + told)
 
         return score
@@ -307,25 +333,23 @@ class Bank(Learner):
         return lambda others: standard(others.bank) @ weights
 
 
-class Beside(Alone):
+class Beside(Judged):
     """judgesmith beside a judge: `compile --signal`."""
 
     name = "judgesmith beside the judge"
     paper = "this package"
-    fewest = 8
-    learns = True
 
     def fit(self, rows: Recorded, ratings: Vector) -> Score:
         """Fit the head, and take it where it is ahead of the judge alone."""
-
-        def table(of: Recorded) -> Readings:
-            return beside(filled(of.judge), of.counted)
-
-        fit = weigh(table(rows), ratings, Experience(), own=OWN, first=True)
+        fit = weigh(self.table(rows), ratings, Experience(), own=OWN, first=True)
         of_rows = Rows(ratings, rows.groups, rows.groups)
-        own = filled(rows.judge)
-        mixed = ahead(fit.left_out, own, of_rows, Q(), strong=True)
-        return lambda others: fit.head(table(others)) if mixed else filled(others.judge)
+        if not ahead(fit.left_out, filled(rows.judge), of_rows, Q(), strong=True):
+            return lambda others: filled(others.judge)
+        return lambda others: fit.head(self.table(others))
+
+    def table(self, rows: Recorded) -> Readings:
+        """Return what the head looks at: the judge's score and counts."""
+        return beside(filled(rows.judge), rows.counted)
 
 
 class Everything(Beside):
@@ -337,20 +361,13 @@ class Everything(Beside):
         """Return True where further columns were recorded."""
         return super().can(rows) and len(_others(rows).T) > 0
 
-    def fit(self, rows: Recorded, ratings: Vector) -> Score:
-        """Fit the head to the judge's score, the other columns and counts."""
-
-        def table(of: Recorded) -> Readings:
-            more = _others(of)
-            names = [f"{SIGNAL}.{k}" for k in range(more.shape[1])]
-            own = filled(of.judge)[:, None]
-            values = np.hstack([own, more, of.counted.values])
-            return Readings((OWN, *names, *of.counted.names), values, of.groups)
-
-        fit = weigh(table(rows), ratings, Experience(), own=OWN, first=True)
-        of_rows = Rows(ratings, rows.groups, rows.groups)
-        mixed = ahead(fit.left_out, filled(rows.judge), of_rows, Q(), strong=True)
-        return lambda others: fit.head(table(others)) if mixed else filled(others.judge)
+    def table(self, rows: Recorded) -> Readings:
+        """Return the judge's score, the other columns and counts."""
+        more = _others(rows)
+        names = [f"{SIGNAL}.{k}" for k in range(more.shape[1])]
+        own = filled(rows.judge)[:, None]
+        values = np.hstack([own, more, rows.counted.values])
+        return Readings((OWN, *names, *rows.counted.names), values, rows.groups)
 
 
 def _others(rows: Recorded) -> Matrix:
@@ -361,56 +378,36 @@ def _others(rows: Recorded) -> Matrix:
 # With a small model or none ------------------------------------------------------------------------------------------
 
 
-class Read(Learner):
-    """Base of those that look at a local model's readings."""
-
-    def can(self, rows: Recorded) -> bool:
-        """Return True where a local model's readings were kept."""
-        return rows.readings is not None
-
-
-class Plain(Read):
+class Plain(AsItIs, Read):
     """The small model's own score by one prompt."""
 
     name = "the 0.5B, asked directly"
-    fewest = 0
-    learns = False
 
     def can(self, rows: Recorded) -> bool:
         """Return True where it was asked."""
         return rows.readings is not None and DIRECT in rows.readings.names
 
-    def fit(self, rows: Recorded, ratings: Vector) -> Score:
-        """Learn nothing."""
-        del rows, ratings
-        return lambda others: filled(_readings(others).columns([DIRECT])[:, 0])
+    def score(self, rows: Recorded) -> Vector:
+        """Return its answers."""
+        return filled(_readings(rows).columns([DIRECT])[:, 0])
 
 
-class Likely(Read):
+class Likely(AsItIs, Read):
     """The text's mean log-probability."""
 
     name = "log p of the 0.5B"
     paper = "GPTScore"
-    fewest = 0
-    learns = False
 
-    def fit(self, rows: Recorded, ratings: Vector) -> Score:
-        """Learn nothing."""
-        del rows, ratings
-        return lambda others: filled(
-            _readings(others).columns(["assistant.mean"])[:, 0]
-        )
+    def score(self, rows: Recorded) -> Vector:
+        """Return log-probabilities."""
+        return filled(_readings(rows).columns(["assistant.mean"])[:, 0])
 
 
-class Counted(Learner):
+class Counted(Read):
     """Counts of words and facts, weighed by the labels; no model."""
 
     name = "counts of words and facts"
     paper = "this package's baseline"
-
-    def can(self, rows: Recorded) -> bool:
-        """Return True where readings were kept, so that all of this part share their rows."""
-        return rows.readings is not None
 
     def fit(self, rows: Recorded, ratings: Vector) -> Score:
         """Fit the head without experience."""
@@ -444,25 +441,13 @@ class NearStates(Read):
         standard = Standard.of(_states(rows))
         known = _unit(standard(_states(rows)))
         y = target(ratings)
-        nearest = min(NEAREST, len(rows))
-
-        def score(others: Recorded) -> Vector:
-            like = _unit(standard(_states(others))) @ known.T
-            at = np.argsort(-like, axis=1)[:, :nearest]
-            near = np.maximum(np.take_along_axis(like, at, axis=1), 0.0)
-            return np.asarray((near * y[at]).sum(axis=1) / (near.sum(axis=1) + 0.1))
-
-        return score
+        return lambda others: near(_unit(standard(_states(others))) @ known.T, y, 0.1)
 
 
-class SmallBank(Bank):
+class SmallBank(Read, Bank):
     """The same bank without large judges, with the small model's numbers."""
 
     name = "bank of small metrics, PLS"
-
-    def can(self, rows: Recorded) -> bool:
-        """Return True where readings were kept."""
-        return rows.readings is not None
 
     def fit(self, rows: Recorded, ratings: Vector) -> Score:
         """Add readings and counts to the bank."""
@@ -493,12 +478,9 @@ class Unlabelled(Read):
             return lambda others: fit.head(_joined(others))
         own = filled(table.columns([DIRECT])[:, 0])
         of_rows = Rows(ratings, rows.groups, rows.groups)
-        mixed = ahead(fit.left_out, own, of_rows, Q(), strong=False)
-        return lambda others: (
-            fit.head(_joined(others))
-            if mixed
-            else filled(_joined(others).columns([DIRECT])[:, 0])
-        )
+        if not ahead(fit.left_out, own, of_rows, Q(), strong=False):
+            return Plain().score
+        return lambda others: fit.head(_joined(others))
 
 
 class Fresh(Read):
