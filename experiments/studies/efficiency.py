@@ -13,9 +13,9 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -42,6 +42,7 @@ from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.head import Matrix, Readings, Vector
 from judgesmith.programs.readings.judge import DIRECT
 from judgesmith.programs.readings.passages import Text
+from judgesmith.running.journal import Journal, read_journal
 from judgesmith.running.settings import read_yaml
 
 #: Numbers of labels; 0 is for ways that need none.
@@ -416,44 +417,28 @@ def run(
     progress: Progress,
 ) -> list[Reached]:
     """Measure what is missing in the journal; return all of it."""
-    found = read_journal(journal)
+    found = measured(journal)
     done = {part: {o.task for o in found if o.part == part} for part in PARTS}
-    with journal.open("a", encoding="utf-8") as out:
+    with Journal(journal) as kept:
         for part in PARTS:
             for problem in problems(sets, config, tables, part, done[part]):
                 progress.stage(f"{part}: {problem.name}", 1)
-                for one in measure(problem, draws):
-                    found.append(one)
-                    out.write(json.dumps(_plain(one)) + "\n")
-                out.flush()
+                reached = list(measure(problem, draws))
+                kept.write(*map(asdict, reached))
+                found += reached
                 progress.step("")
     return found
 
 
-def read_journal(path: Path) -> list[Reached]:
-    """Return what was measured before."""
+def measured(path: Path) -> list[Reached]:
+    """Return what a journal has."""
     if not path.exists():
         return []
-    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     found = []
-    for line in lines:
+    for _, line in read_journal(path):
         levels = tuple(math.nan if v is None else v for v in line.pop("levels"))
         found.append(Reached(**line, levels=levels))
     return found
-
-
-def _plain(one: Reached) -> dict[str, Any]:
-    levels = [None if math.isnan(value) else value for value in one.levels]
-    return {
-        "part": one.part,
-        "set": one.set,
-        "family": one.family,
-        "aspect": one.aspect,
-        "way": one.way,
-        "labels": one.labels,
-        "draws": one.draws,
-        "levels": levels,
-    }
 
 
 # Summing up ----------------------------------------------------------------------------------------------------------
