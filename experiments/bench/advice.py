@@ -12,7 +12,6 @@ WORK.jsonl holds one line for each task; a run that was stopped goes on from the
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import shlex
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.efficiency import (
     Problem,
@@ -183,22 +183,14 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
-    lines: list[dict[str, Any]] = []
-    if options.work.exists():
-        text = options.work.read_text(encoding="utf-8")
-        lines = list(map(json.loads, text.splitlines()))
-    done = {line["task"] for line in lines}
-    with options.work.open("a", encoding="utf-8") as out:
-        for problem in problems(read_sets(None), None, [], "beside"):
-            if problem.name not in done:
-                line = json.loads(json.dumps(replay(problem, options.draws)))
-                lines.append(line)
-                out.write(json.dumps(line) + "\n")
-                out.flush()
-                print(problem.name, line["gained"], flush=True)
-    print(usual(lines))
+    kept = Kept(options.work)
+    done = {line["task"] for line in kept.lines}
+    for problem in problems(read_sets(None), None, [], "beside", done):
+        line = kept.add(replay(problem, options.draws))
+        print(problem.name, line["gained"], flush=True)
+    print(usual(kept.lines))
     if options.save:
-        columns, rows = table(lines)
+        columns, rows = table(kept.lines)
         command = shlex.join(["python", "experiments/bench/advice.py", *sys.argv[1:]])
         notes = (
             f"{options.draws} draws a task; what is usual was learnt without the set"

@@ -11,7 +11,6 @@ out, and measured on the same draws: Q over all rows, and Q within systems, with
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import within_systems
 from judgesmith.experiments.bench.facts import FOURTEEN, SIZES, Pair, read_pairs
+from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.bench.sets import data_folder, table_parser
 from judgesmith.experiments.studies.experience import (
     Task,
@@ -105,14 +105,13 @@ def measured(
     pairs: Sequence[Pair],
     teachers: Sequence[Task],
     draws: int,
-    kept: Path | None,
+    kept: Kept,
 ) -> NDArray[np.float64]:
     """Measure every task in every way: shape (tasks, ways, 2), pooled and within systems.
 
-    kept: the file of what tasks have reached before.
+    kept: what tasks have reached before.
     """
-    lines = kept.read_text(encoding="utf-8").splitlines() if kept else []
-    before: dict[str, Any] = dict(map(json.loads, lines))
+    before: dict[str, Any] = dict(kept.lines)
     experiences = dict[tuple[str, Variant], Experience]()
     for pair in pairs:
         task = pair.plain
@@ -130,9 +129,7 @@ def measured(
             expected = experience.of_aspect(aspect) if variant.facts else experience
             of_task.append(reached(rows, expected, labels, draws).tolist())
         before[task.name] = of_task
-        if kept:
-            with kept.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([task.name, of_task]) + "\n")
+        kept.add([task.name, of_task])
         print(task.name, *(f"{one[0]:.2f}" for one in of_task), flush=True)
     return np.array([before[pair.plain.name] for pair in pairs])
 
@@ -170,9 +167,7 @@ def main() -> None:
     pairs = list(read_pairs(options.tables))
     tasks = [pair.plain for pair in pairs]
     teachers = [pair.plain for pair in pairs if pair.teaches]
-    if options.kept:
-        options.kept.touch()
-    found = measured(pairs, teachers, options.draws, options.kept)
+    found = measured(pairs, teachers, options.draws, Kept(options.kept))
     rows = rows_of(tasks, found)
     titles = [
         f"{level}{labels} labels: {variant.title}"

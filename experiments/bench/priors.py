@@ -10,7 +10,6 @@ experience misleads on purpose. Outcomes are kept in FILE, from which the same c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from unittest import mock
 import numpy as np
 
 from judgesmith.experiments.bench.facts import SIZES, Pair, read_pairs
+from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.bench.sets import data_folder, table_parser
 from judgesmith.experiments.studies.experience import (
     Task,
@@ -103,10 +103,9 @@ def numbers(task: Task, learnt: Experience, draws: int) -> list[float]:
     ]
 
 
-def measured(pairs: Sequence[Pair], draws: int, kept: Path | None) -> list[list[Any]]:
+def measured(pairs: Sequence[Pair], draws: int, kept: Kept) -> list[list[Any]]:
     """Return a row for each task: whether experience may learn from its set, its rows, and all numbers."""
-    lines = kept.read_text(encoding="utf-8").splitlines() if kept else []
-    before: dict[str, Any] = dict(map(json.loads, lines))
+    before: dict[str, Any] = dict(kept.lines)
     teachers = [pair.plain for pair in pairs if pair.teaches]
     taught = {spec.family for spec in read_specs(None).tasks}
     learnt = dict[str, Experience]()
@@ -121,9 +120,7 @@ def measured(pairs: Sequence[Pair], draws: int, kept: Path | None) -> list[list[
                     else shipped()
                 )
             before[task.name] = numbers(task, learnt[task.family], draws)
-            if kept:
-                with kept.open("a", encoding="utf-8") as file:
-                    print(json.dumps([task.name, before[task.name]]), file=file)
+            kept.add([task.name, before[task.name]])
         print(task.name, *(f"{q:.2f}" for q in before[task.name]), flush=True)
         rows.append([task.name.replace(".", " "), len(task.scores), *before[task.name]])
     return rows
@@ -158,12 +155,10 @@ def main() -> None:
     parser.add_argument("--kept", type=Path)
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
-    if options.kept:
-        options.kept.touch()
     pairs = list(read_pairs(options.tables))
     known = len(pairs)
     pairs += read_pairs(options.tables, read_specs(FAMILIES), teaching=False)
-    rows = measured(pairs, options.draws, options.kept)
+    rows = measured(pairs, options.draws, Kept(options.kept))
     rows += means(rows, [place >= known for place in range(len(rows))])
     for row in rows[-3:]:
         print(*row)

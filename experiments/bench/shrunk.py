@@ -14,7 +14,7 @@ WORK.jsonl holds one line for each judge and number of labels; a run that was st
 from __future__ import annotations
 
 import argparse
-import json
+import itertools
 import math
 import shlex
 import sys
@@ -27,6 +27,7 @@ import numpy as np
 import scipy
 
 from judgesmith.agreement.estimation import corrected_means, estimate
+from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.bench.versions import RESULTS, Matrix, Task, tasks
 from judgesmith.experiments.studies.saving import save
 
@@ -207,25 +208,18 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    lines: list[dict[str, Any]] = []
-    if options.work.exists():
-        text = options.work.read_text(encoding="utf-8")
-        lines = list(map(json.loads, text.splitlines()))
-    done = {(line["task"], line["kind"], line["labels"]) for line in lines}
-    with options.work.open("a", encoding="utf-8") as out:
-        for task in sorted(tasks(), key=lambda task: not is_strong(task.name)):
-            for kind in KINDS:
-                for labels in LABELS:
-                    if (task.name, kind, labels) in done:
-                        continue
-                    line = replay(task, kind, labels, options.draws)
-                    if line is not None:
-                        lines.append(line)
-                        out.write(json.dumps(line) + "\n")
-                        out.flush()
-            print(task.name, flush=True)
+    kept = Kept(options.work)
+    done = {(line["task"], line["kind"], line["labels"]) for line in kept.lines}
+    for task in sorted(tasks(), key=lambda task: not is_strong(task.name)):
+        for kind, labels in itertools.product(KINDS, LABELS):
+            if (task.name, kind, labels) in done:
+                continue
+            line = replay(task, kind, labels, options.draws)
+            if line is not None:
+                kept.add(line)
+        print(task.name, flush=True)
     if options.save:
-        columns, rows = table(lines)
+        columns, rows = table(kept.lines)
         command = shlex.join(["python", "experiments/bench/shrunk.py", *sys.argv[1:]])
         drawn = f"{options.draws} draws a judge; every set and aspect counts once"
         save(RESULTS, "shrunk", columns, rows, commands=[command], seed=0, notes=drawn)

@@ -12,7 +12,6 @@ all rows of a row's system as a further signal. Outcomes are kept in FILE, from 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import correlate, impute
 from judgesmith.agreement.objectives import Q, Rows
+from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.bench.sets import read_set
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.fitting.readings import agreement, ahead, on_levels, weigh
@@ -232,25 +232,20 @@ def main() -> None:
     parser.add_argument("--kept", type=Path)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    kept = options.kept
-    if kept:
-        kept.touch()
-    lines = kept.read_text(encoding="utf-8").splitlines() if kept else []
-    before: dict[str, Any] = dict(map(json.loads, lines))
+    kept = Kept(options.kept)
+    before: dict[str, Any] = dict(kept.lines)
     rows: list[list[Any]] = []
     for task in tasks():
         if task.name not in before:
             before[task.name] = list(map(float, numbers(task, options.draws)))
-            if kept:
-                with kept.open("a", encoding="utf-8") as file:
-                    print(json.dumps([task.name, before[task.name]]), file=file)
+            kept.add([task.name, before[task.name]])
         rows.append([task.name, len(task.human), *before[task.name]])
         print(*rows[-1], flush=True)
     alone = [row for row in rows if not row[0].startswith(PAIRS)]
     named = [row for row in alone if np.isfinite(row[-1])]
     for title, some in (
-        ("mean of 24 tasks", rows),
-        ("mean of 20 without pairs", alone),
+        (f"mean of {len(rows)} tasks", rows),
+        (f"mean of {len(alone)} without pairs", alone),
         ("mean of those with systems", named),
     ):
         found = np.array([row[2:] for row in some], float)

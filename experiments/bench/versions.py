@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import re
 import shlex
@@ -35,6 +34,7 @@ import numpy.typing as npt
 import scipy
 
 from judgesmith.agreement.comparison import compare
+from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.bench.sets import read_set
 from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.baselines.metrics import reference_metric
@@ -398,8 +398,7 @@ def read(work: Path, most: float = 0.05) -> list[Verdict]:
     most: the largest probability of a wrong sign where it decides alone.
     """
     found = []
-    for text in work.read_text(encoding="utf-8").splitlines():
-        line = json.loads(text)
+    for line in Kept(work).lines:
         by_kind = defaultdict(list)
         for record in line["records"]:
             by_kind[record["kind"]].append(record)
@@ -642,19 +641,15 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--notes", default="", help="what the tables say of the run")
     options = parser.parse_args()
-    done = set()
-    if options.work.exists():
-        lines = options.work.read_text(encoding="utf-8").splitlines()
-        done = {json.loads(line)["task"] for line in lines}
-    with options.work.open("a", encoding="utf-8") as out:
-        for one in panels(tasks()) if options.panels else tasks():
-            if one.name in done or not one.name.startswith(options.only):
-                continue
-            records = replay(one, options.pairs, options.draws)
-            line = {"task": one.name, "set": one.set, "systems": len(one.systems)}
-            out.write(json.dumps(line | {"records": records}) + "\n")
-            out.flush()
-            print(one.name, one.human.shape, len(records), flush=True)
+    kept = Kept(options.work)
+    done = {line["task"] for line in kept.lines}
+    for one in panels(tasks()) if options.panels else tasks():
+        if one.name in done or not one.name.startswith(options.only):
+            continue
+        records = replay(one, options.pairs, options.draws)
+        line = {"task": one.name, "set": one.set, "systems": len(one.systems)}
+        kept.add(line | {"records": records})
+        print(one.name, one.human.shape, len(records), flush=True)
     if options.save:
         command = shlex.join(["python", "experiments/bench/versions.py", *sys.argv[1:]])
         write(options.work, command, options.notes)
