@@ -14,7 +14,7 @@ import argparse
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,12 @@ import scipy
 
 from judgesmith.agreement.decisions import places_by_rank
 from judgesmith.agreement.sequential import ShareTest, labels_for
+from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.studies.saving import save
 
 RESULTS = Path(__file__).parents[1] / "results" / "data"
 Mask = npt.NDArray[np.bool_]
+Vector = npt.NDArray[np.float64]
 #: Fewest rows, and the least rarer answers of people, of a judge and task.
 ROWS = 150
 RARER = 30
@@ -73,7 +75,15 @@ class Recorded:
 
 
 def recorded(folder: Path) -> Iterator[Recorded]:
-    """Yield every recorded judge of every set and aspect that it judged."""
+    """Yield what people and every recorded judge decided."""
+    for name, human, scores in scored(folder):
+        pair = decided(human, scores)
+        if pair is not None:
+            yield Recorded(name, *pair)
+
+
+def scored(folder: Path) -> Iterator[tuple[str, Vector, Vector]]:
+    """Yield people's ratings and the scores of every recorded judge of every set and aspect that it judged."""
     for path in sorted(folder.glob("*.jsonl")):
         if path.stem.count("."):
             continue
@@ -87,22 +97,19 @@ def recorded(folder: Path) -> Iterator[Recorded]:
                 own = judge.rpartition(".")[2]
                 if own in aspects and own != aspect:
                     continue
-                pair = decided(rows, aspect, judge)
-                if pair is not None:
-                    yield Recorded(f"{path.stem} {aspect} {judge}", *pair)
+                both = [
+                    (row["scores"][aspect], row["judges"][judge])
+                    for row in rows
+                    if row["scores"].get(aspect) is not None
+                    and row["judges"].get(judge) is not None
+                ]
+                if len(both) >= ROWS:
+                    human, scores = np.array(both, dtype=np.float64).T
+                    yield f"{path.stem} {aspect} {judge}", human, scores
 
 
-def decided(rows: list[Any], aspect: str, judge: str) -> tuple[Mask, Mask] | None:
-    """Return people's and the judge's decisions; None where they are too few, or always the same."""
-    both = [
-        (row["scores"][aspect], row["judges"][judge])
-        for row in rows
-        if row["scores"].get(aspect) is not None
-        and row["judges"].get(judge) is not None
-    ]
-    if len(both) < ROWS:
-        return None
-    human, scores = np.array(both, dtype=np.float64).T
+def decided(human: Vector, scores: Vector) -> tuple[Mask, Mask] | None:
+    """Return people's and the judge's decisions; None where one is too rare, or the judge's always the same."""
     cuts = np.unique(human)[1:]
     if not len(cuts) or np.ptp(scores) == 0:
         return None
@@ -207,7 +214,7 @@ def fixed_labels(bar: float, hoped: float, wanted: float) -> int:
     return _FIXED[key]
 
 
-def _share(values: npt.NDArray[np.float64]) -> float:
+def _share(values: Vector) -> float:
     """Return the share that a point rule sees; a rule without a label passes nothing."""
     return float(values.mean()) if len(values) else -1.0
 
@@ -223,32 +230,53 @@ def cell(pairs: list[Recorded], question: str, away: float, audits: int) -> list
     return tally.row()
 
 
-def main() -> None:
-    """Run the audits and save the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--audits", type=int, default=10_000)
+def options_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return what is on the command line; `data` is the folder of the recorded judges."""
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGESMITH_DATA"))
-    parser.add_argument("--state", type=Path, help="File of finished rows: resumes.")
     options = parser.parse_args()
     if options.data is None:
         parser.error("name the folder of the sets: --data or JUDGESMITH_DATA")
-    pairs = list(recorded(options.data / "strong"))
-    done = {}
-    if options.state is not None and options.state.exists():
-        for line in options.state.read_text(encoding="utf-8").splitlines():
-            question, situation, *numbers = json.loads(line)
-            done[question, situation] = numbers
+    options.data /= "strong"
+    return options
+
+
+def audits_parser(description: str | None, audits: int) -> argparse.ArgumentParser:
+    """Return a parser for measurements of audits. audits: their number by default."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--audits", type=int, default=audits)
+    parser.add_argument("--state", type=Path, help="File of finished rows: resumes.")
+    return parser
+
+
+def measured(
+    names: Iterable[str],
+    situations: Mapping[str, float],
+    numbers: Callable[[str, float], list[Any]],
+    state: Path | None,
+) -> list[list[Any]]:
+    """Return a row for each name and situation, of which those in the file `state` are not measured again."""
+    kept = Kept(state)
+    done = {(name, situation): found for name, situation, *found in kept.lines}
     rows = []
-    for question, situation in itertools.product(QUESTIONS, SITUATIONS):
-        if (question, situation) not in done:
-            numbers = cell(pairs, question, SITUATIONS[situation], options.audits)
-            done[question, situation] = numbers
-            if options.state is not None:
-                line = json.dumps([question, situation, *numbers])
-                with options.state.open("a", encoding="utf-8") as file:
-                    file.write(f"{line}\n")
-        rows.append([question, situation, *done[question, situation]])
+    for name, situation in itertools.product(names, situations):
+        if (name, situation) not in done:
+            found = numbers(name, situations[situation])
+            kept.add([name, situation, *found])
+            done[name, situation] = found
+        rows.append([name, situation, *done[name, situation]])
         print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    """Run the audits and save the table."""
+    options = options_of(audits_parser(__doc__, 10_000))
+    pairs = list(recorded(options.data))
+
+    def numbers(question: str, away: float) -> list[Any]:
+        return cell(pairs, question, away, options.audits)
+
+    rows = measured(QUESTIONS, SITUATIONS, numbers, options.state)
     columns = {
         "the rate": "",
         "the judge is": "",

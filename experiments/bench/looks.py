@@ -8,14 +8,8 @@ replacement. The bar stands beside the judge's own coefficient. `CoefficientTest
 
 from __future__ import annotations
 
-import argparse
-import itertools
-import json
 import math
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +19,17 @@ from judgesmith.agreement.coefficients import coefficient_of, decided
 from judgesmith.agreement.meta.agreement import share_of
 from judgesmith.agreement.resampling import Agreement, Measure
 from judgesmith.agreement.sequential import CoefficientTest, looks_of
-from judgesmith.experiments.bench.audits import RESULTS, ROWS, recorded
+from judgesmith.experiments.bench.audits import (
+    RESULTS,
+    Vector,
+    audits_parser,
+    measured,
+    options_of,
+    recorded,
+    scored,
+)
 from judgesmith.experiments.studies.saving import save
 
-Vector = npt.NDArray[np.float64]
 MOST = 400
 COEFFICIENTS = (
     "spearman",
@@ -48,29 +49,6 @@ class Pair:
 
     people: Vector
     judge: Vector
-
-
-def scored(folder: Path) -> Iterator[Pair]:
-    """Yield the ratings and scores of every recorded judge of every set and aspect."""
-    for path in sorted(folder.glob("*.jsonl")):
-        if path.stem.count("."):
-            continue
-        rows = list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
-        if path.stem in ("llmbar", "ragchecker"):
-            rows = [row for row in rows if str(row["id"]).endswith("/a")]
-        aspects = dict.fromkeys(name for row in rows for name in row["scores"])
-        judges = dict.fromkeys(name for row in rows for name in row["judges"])
-        for aspect, judge in itertools.product(aspects, judges):
-            own = judge.rpartition(".")[2]
-            both = [
-                (row["scores"].get(aspect), row["judges"].get(judge)) for row in rows
-            ]
-            both = [pair for pair in both if None not in pair]
-            if len(both) < ROWS or (own in aspects and own != aspect):
-                continue
-            people, scores = np.array(both, dtype=np.float64).T
-            if np.ptp(people) and np.ptp(scores):
-                yield Pair(people, scores)
 
 
 def agreement(name: str, pair: Pair, rows: npt.NDArray[np.intp]) -> Agreement:
@@ -148,26 +126,18 @@ def cell(name: str, pairs: list[Pair], away: float, audits: int) -> list[Any]:
 
 def main() -> None:
     """Run the audits and save the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--audits", type=int, default=1000)
-    parser.add_argument("--data", type=Path, default=os.environ.get("JUDGESMITH_DATA"))
-    parser.add_argument("--state", type=Path, help="File of finished rows: resumes.")
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("name the folder of the sets: --data or JUDGESMITH_DATA")
-    scores = list(scored(options.data / "strong"))
+    options = options_of(audits_parser(__doc__, 1000))
+    scores = [
+        Pair(people, judge)
+        for _, people, judge in scored(options.data)
+        if np.ptp(people) and np.ptp(judge)
+    ]
     decisions = [
         Pair(one.people.astype(np.float64), one.judge.astype(np.float64))
-        for one in recorded(options.data / "strong")
+        for one in recorded(options.data)
     ]
-    done: dict[tuple[str, str], list[Any]] = {}
-    if options.state is not None and options.state.exists():
-        for line in options.state.read_text(encoding="utf-8").splitlines():
-            name, situation, *numbers = json.loads(line)
-            done[name, situation] = numbers
-    for name, situation in itertools.product(COEFFICIENTS, SITUATIONS):
-        if (name, situation) in done:
-            continue
+
+    def numbers(name: str, away: float) -> list[Any]:
         pairs = decisions if name in decided() else scores
         if name == "mae":  # of scores on people's scale
             pairs = [
@@ -176,12 +146,9 @@ def main() -> None:
                 if pair.people.min() <= pair.judge.min()
                 and pair.judge.max() <= pair.people.max()
             ]
-        numbers = cell(name, pairs, SITUATIONS[situation], options.audits)
-        done[name, situation] = numbers
-        print(name, situation, numbers, flush=True)
-        if options.state is not None:
-            with options.state.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([name, situation, *numbers]) + "\n")
+        return cell(name, pairs, away, options.audits)
+
+    rows = measured(COEFFICIENTS, SITUATIONS, numbers, options.state)
     columns = {
         "coefficient": "",
         "the judge is": "",
@@ -195,7 +162,7 @@ def main() -> None:
         RESULTS,
         "audits-looks",
         columns,
-        [[*key, *numbers] for key, numbers in done.items()],
+        rows,
         commands=[f"python experiments/bench/looks.py --audits {options.audits}"],
         seed=0,
     )

@@ -9,12 +9,7 @@ passes. --without draws without replacement, as a file is labelled, until all ro
 
 from __future__ import annotations
 
-import argparse
-import itertools
-import json
-import os
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +30,10 @@ from judgesmith.experiments.bench.audits import (
     SITUATIONS,
     Mask,
     Recorded,
+    Vector,
+    audits_parser,
+    measured,
+    options_of,
     recorded,
 )
 from judgesmith.experiments.studies.saving import save
@@ -59,7 +58,7 @@ def rate(pair: Recorded, share: Share) -> float:
     return float(np.nanmean(values))
 
 
-def outcomes(share: Share, judge: Mask, people: Mask) -> npt.NDArray[np.float64]:
+def outcomes(share: Share, judge: Mask, people: Mask) -> Vector:
     """Return whether each row is right; NaN where it does not count."""
     table = np.array(
         [[outcome(share, j, p) for p in (False, True)] for j in (False, True)]
@@ -167,31 +166,16 @@ def cell(
 
 def main() -> None:
     """Run the audits and save the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--audits", type=int, default=600)
-    parser.add_argument("--data", type=Path, default=os.environ.get("JUDGESMITH_DATA"))
-    parser.add_argument("--state", type=Path, help="File of finished rows: resumes.")
+    parser = audits_parser(__doc__, 600)
     parser.add_argument("--without", action="store_true")
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("name the folder of the sets: --data or JUDGESMITH_DATA")
-    pairs = list(recorded(options.data / "strong"))
-    done: dict[tuple[str, str], list[Any]] = {}
-    if options.state is not None and options.state.exists():
-        for line in options.state.read_text(encoding="utf-8").splitlines():
-            question, situation, *numbers = json.loads(line)
-            done[question, situation] = numbers
-    for question, situation in itertools.product(SHARES, SITUATIONS):
-        if (question, situation) not in done:
-            away = SITUATIONS[situation]
-            share = SHARES[question]
-            numbers = cell(pairs, share, away, options.audits, without=options.without)
-            done[question, situation] = numbers
-            print(question, situation, numbers, flush=True)
-            if options.state is not None:
-                line = json.dumps([question, situation, *numbers])
-                with options.state.open("a", encoding="utf-8") as file:
-                    file.write(f"{line}\n")
+    options = options_of(parser)
+    pairs = list(recorded(options.data))
+
+    def numbers(question: str, away: float) -> list[Any]:
+        share = SHARES[question]
+        return cell(pairs, share, away, options.audits, without=options.without)
+
+    rows = measured(SHARES, SITUATIONS, numbers, options.state)
     if options.without:
         return
     columns = {"the rate": "", "the judge is": "", "audits": "{:,.0f}"}
@@ -201,7 +185,7 @@ def main() -> None:
         RESULTS,
         "audits-orders",
         columns,
-        [[*key, *numbers] for key, numbers in done.items()],
+        rows,
         commands=[f"python experiments/bench/orders.py --audits {options.audits}"],
         seed=0,
         notes=f"{len(pairs)} recorded judges and tasks",

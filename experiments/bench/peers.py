@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -28,17 +27,21 @@ import scipy
 from judgesmith.agreement.comparison import compare
 from judgesmith.agreement.rates import rate, strata
 from judgesmith.agreement.sequential import ShareTest, StrataTest, planned
-from judgesmith.experiments.bench.audits import RESULTS, Recorded, recorded
+from judgesmith.experiments.bench.audits import (
+    AHEAD,
+    RESULTS,
+    Recorded,
+    Vector,
+    options_of,
+    recorded,
+)
 from judgesmith.experiments.bench.orders import drawn
 from judgesmith.experiments.bench.versions import Task, tasks
 from judgesmith.experiments.studies.saving import save
 
-Vector = npt.NDArray[np.float64]
 #: (low, high) of a share or a difference; None where a package refuses.
 Interval = tuple[float, float] | None
 NORMAL = 1.959964
-#: The bar of the gates, and how far above it a judge is hoped to be.
-AHEAD = 0.1
 
 
 def package(name: str) -> Any:
@@ -123,23 +126,11 @@ def by_juried(judge: Vector, people: Vector) -> Interval:
 def by_glide(judge: Vector, people: Vector) -> Interval:
     """Return the interval of GLIDE's PPI++."""
     with suppress(ValueError):
-        own = package("glide.estimators").PPIMeanEstimator()
-        return _of_glide(own.estimate(people, judge))
+        found = package("glide.estimators").PPIMeanEstimator().estimate(people, judge)
+        middle = float(found.mean)
+        reach = NORMAL * float(found.std)
+        return (middle - reach, middle + reach) if math.isfinite(reach) else None
     return None
-
-
-def by_glide_strata(judge: Vector, people: Vector) -> Interval:
-    """Return the interval of GLIDE's labels in strata of the judge's verdicts."""
-    with suppress(ValueError):
-        own = package("glide.estimators").StratifiedClassicalMeanEstimator()
-        return _of_glide(own.estimate(people, judge.astype(np.intp)))
-    return None
-
-
-def _of_glide(found: Any) -> Interval:
-    middle = float(found.mean)
-    reach = NORMAL * float(found.std)
-    return (middle - reach, middle + reach) if math.isfinite(reach) else None
 
 
 Rated = Callable[[Vector, Vector], Interval]
@@ -153,6 +144,15 @@ RATES: Mapping[str, tuple[Rated, str]] = {
     "juried": (by_juried, "juried.correction"),
     "GLIDE, PPI++": (by_glide, "glide.estimators"),
 }
+
+
+def present(ways: Mapping[str, tuple[Rated, str]]) -> dict[str, Rated]:
+    """Return the ways of packages that are there."""
+    return {
+        name: ask
+        for name, (ask, needed) in ways.items()
+        if not needed or package(needed) is not None
+    }
 
 
 @dataclass
@@ -183,6 +183,7 @@ class Tally:
 
 def rates(pairs: list[Recorded], labels: int, runs: int) -> dict[str, list[Any]]:
     """Return the row of each package for intervals of pass rates."""
+    ways = present(RATES)
     rng = np.random.default_rng(0)
     tallies: dict[str, Tally] = defaultdict(Tally)
     for number in range(runs):
@@ -192,9 +193,7 @@ def rates(pairs: list[Recorded], labels: int, runs: int) -> dict[str, list[Any]]
         people = np.full(len(judge), np.nan)
         chosen = rng.permutation(len(judge))[:labels]
         people[chosen] = pair.people[chosen]
-        for name, (ask, needed) in RATES.items():
-            if needed and package(needed) is None:
-                continue
+        for name, ask in ways.items():
             began = time.process_time()
             found = ask(judge, people)
             tallies[name].seconds += time.process_time() - began
@@ -257,6 +256,7 @@ DIFFERENCES: Mapping[str, tuple[Rated, str]] = {
 
 def differences(every: list[Task], labels: int, runs: int) -> dict[str, list[Any]]:
     """Return the row of each package: differences of two systems, and of equal ones (sides drawn by document)."""
+    ways = present(DIFFERENCES)
     rng = np.random.default_rng(0)
     tallies: dict[str, Tally] = defaultdict(Tally)
     found: dict[str, list[bool]] = defaultdict(list)
@@ -283,9 +283,7 @@ def differences(every: list[Task], labels: int, runs: int) -> dict[str, list[Any
             some[:, chosen] = people[:, chosen]
             if np.ptp(some[1, chosen] - some[0, chosen]) == 0:
                 continue
-            for name, (ask, needed) in DIFFERENCES.items():
-                if needed and package(needed) is None:
-                    continue
+            for name, ask in ways.items():
                 began = time.process_time()
                 ends = ask(own, some)
                 tallies[name].seconds += time.process_time() - began
@@ -386,13 +384,8 @@ def main() -> None:
     """Ask every package that is there, and save the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=600)
-    parser.add_argument("--data", type=Path, default=os.environ.get("JUDGESMITH_DATA"))
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("name the folder of the sets: --data or JUDGESMITH_DATA")
-    pairs = [
-        pair for pair in recorded(options.data / "strong") if len(pair.people) >= 200
-    ]
+    options = options_of(parser)
+    pairs = [pair for pair in recorded(options.data) if len(pair.people) >= 200]
     about: dict[str, Any] = {
         "commands": [f"python experiments/bench/peers.py --runs {options.runs}"],
         "seed": 0,
