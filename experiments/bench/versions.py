@@ -36,7 +36,7 @@ import scipy
 from judgesmith.agreement.comparison import compare
 from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.bench.sets import read_set
-from judgesmith.experiments.studies.saving import save
+from judgesmith.experiments.studies.saving import save_all
 from judgesmith.programs.baselines.metrics import reference_metric
 from judgesmith.programs.readings.kinds import surface
 
@@ -527,13 +527,13 @@ def write(work: Path, command: str, notes: str = "") -> None:
         "judges": len({one.task for one in judges}),
         "sets": len({one.set for one in judges}),
     }
-    save(RESULTS, "versions", columns, rows, commands=[command], **counts)
-    titles, of_bounds = tried(work)
-    save(RESULTS, "versions-tried", titles, of_bounds, commands=[command], **counts)
-    titles, of_sets = _by_set(judges)
-    save(RESULTS, "versions-sets", titles, of_sets, commands=[command], **counts)
-    titles, of_said = _said(judges)
-    save(RESULTS, "versions-said", titles, of_said, commands=[command], **counts)
+    tables = {
+        "versions": (columns, rows),
+        "versions-tried": tried(work),
+        "versions-sets": _by_set(judges),
+        "versions-said": _said(judges),
+    }
+    save_all(RESULTS, tables, command, **counts)
 
 
 #: The same roads, where the first of the two numbers decides alone.

@@ -45,9 +45,8 @@ class Efficiency(Command, Json):
         """Measure what is missing, then write and print the tables."""
         from judgesmith.experiments.studies.efficiency import read_sets, run
         from judgesmith.experiments.studies.experience import located
-        from judgesmith.experiments.studies.saving import save
+        from judgesmith.experiments.studies.saving import save_all, shown
         from judgesmith.running.console import Watch, out, print_json, wide
-        from judgesmith.tables import Table
 
         sets = read_sets(self.sets)
         folders = self.tables or [located("readings", self.sets)]
@@ -58,27 +57,15 @@ class Efficiency(Command, Json):
             found = run(sets, self.sets, folders, self.draws, journal, watch)
         tables = tables_of(found)
         command = f"judgesmith study efficiency --draws {self.draws} --tables TABLES"
-        for name, (columns, rows) in tables.items():
-            notes = f"{self.draws} splits a task; intervals over sets"
-            save(
-                self.output,
-                name,
-                columns,
-                rows,
-                commands=[command],
-                seed=0,
-                notes=notes,
-            )
+        notes = f"{self.draws} splits a task; intervals over sets"
+        save_all(self.output, tables, command, seed=0, notes=notes)
         if self.as_json:
             values = {name: rows for name, (_, rows) in tables.items()}
             print_json({"output": str(self.output), "tables": values})
             return
         columns, rows = tables["efficiency"]
-        table = Table(list(columns), f"Q by the number of labels, {self.draws} splits")
-        for row in rows:
-            cells = zip(row, columns.values(), strict=True)
-            table.add(*(_cell(value, form) for value, form in cells))
-        table.show(wide())
+        title = f"Q by the number of labels, {self.draws} splits"
+        shown(title, columns, rows).show(wide())
         out.print(
             f"Wrote {self.output}; each task is in efficiency-sets.json", markup=False
         )
@@ -199,10 +186,3 @@ def _gap(own: Any, ours: Any, over_sets: Any) -> list[float] | None:
 
 def _ends(mean: Mean) -> list[float]:
     return [mean.value, mean.low, mean.high]
-
-
-def _cell(value: Any, form: str) -> str:
-    if value is None:
-        return "–"
-    parts = value if isinstance(value, list) else [value]
-    return form.format(*parts) if form else str(value)

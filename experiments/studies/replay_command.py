@@ -55,7 +55,7 @@ class Replay(Command, Json):
     def run(self) -> None:
         """Play all sets, then write and print the tables."""
         from judgesmith.experiments.studies.replay import read_sets, replay, tasks_of
-        from judgesmith.experiments.studies.saving import save
+        from judgesmith.experiments.studies.saving import save_all, shown
         from judgesmith.running.console import Watch, out, print_json, wide
 
         sets = read_sets(self.sets)
@@ -67,16 +67,7 @@ class Replay(Command, Json):
         command = f"judgesmith study replay{f' {self.sets.name}' if self.sets else ''} --draws {self.draws}"
         drawn = sorted({one.draws for one in outcomes})
         notes = f"{' to '.join(map(str, drawn[:: len(drawn) - 1 or 1]))} draws a task"
-        for name, (columns, rows) in tables.items():
-            save(
-                self.output,
-                name,
-                columns,
-                rows,
-                commands=[command],
-                seed=0,
-                notes=notes,
-            )
+        save_all(self.output, tables, command, seed=0, notes=notes)
         if self.as_json:
             print_json(
                 {
@@ -86,7 +77,7 @@ class Replay(Command, Json):
             )
             return
         for name, (columns, rows) in tables.items():
-            _show(name, columns, rows).show(wide())
+            shown(name, columns, rows).show(wide())
         out.print(f"Wrote {self.output}", markup=False)
 
 
@@ -247,17 +238,3 @@ def _cells(sizes: tuple[int, ...], rules: tuple[str, ...]) -> list[tuple[int, st
     return [(AT, rule) for rule in rules[:2]] + [
         (size, rule) for rule in rules[2:] for size in sizes
     ]
-
-
-def _show(name: str, columns: dict[str, str], rows: list[list[Any]]) -> Any:
-    from judgesmith.tables import Table
-
-    table = Table(list(columns), name)
-    for row in rows:
-        table.add(*map(_cell, row, columns.values()))
-    return table
-
-
-def _cell(value: Any, form: str) -> str:
-    parts = value if isinstance(value, list) else [value]
-    return form.format(*parts) if form else str(value)

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from judgesmith.tables import Table
 
 
 def save(
@@ -51,6 +54,37 @@ def save(
     (folder / f"{name}.json").write_text(
         f'{text},\n "rows": [\n  {lines}\n ]\n}}\n', encoding="utf-8"
     )
+
+
+#: Columns and rows.
+Saved = tuple[Mapping[str, str], Sequence[Sequence[Any]]]
+
+
+def save_all(
+    folder: Path, tables: Mapping[str, Saved], command: str, **about: str | int
+) -> None:
+    """Write tables of one command: columns and rows by name."""
+    for name, (columns, rows) in tables.items():
+        save(folder, name, columns, rows, commands=[command], **about)
+
+
+def shown(
+    title: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]
+) -> Table:
+    """Return columns and rows, as they are saved, for a terminal."""
+    from judgesmith.tables import Table
+
+    table = Table(list(columns), title)
+    for row in rows:
+        table.add(*map(_cell, row, columns.values()))
+    return table
+
+
+def _cell(value: Any, form: str) -> str:
+    if value is None:
+        return "–"
+    parts = value if isinstance(value, list) else [value]
+    return form.format(*parts) if form else str(value)
 
 
 def _plain(value: Any) -> Any:
