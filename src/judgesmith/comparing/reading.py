@@ -241,15 +241,30 @@ def _versions_of_sides(
 
 @dataclass(frozen=True)
 class _Guess:
-    """Columns that nobody named: people's ratings and a judge's scores, with notes on what was taken."""
+    """Columns that nobody named: people's ratings and a judge's scores; "" where none or several may be one."""
 
-    human: list[str] = field(default_factory=list)
-    judges: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    human: str = ""
+    judge: str = ""
+
+    @property
+    def notes(self) -> list[str]:
+        """What was taken."""
+        notes = []
+        if self.judge:
+            notes.append(
+                f"the judge's scores are taken from the column {self.judge!r}; --judge names another"
+            )
+        if self.human:
+            notes.append(
+                f"human ratings are taken from the column {self.human!r}; --human names another"
+            )
+        return notes
 
     @classmethod
     def of(cls, name: str, request: Request) -> _Guess:
         """Return what a file's columns of numbers and words could be, where only one could be each."""
+        if request.judge and request.human:
+            return cls()
         file = read_file(name, request.columns, orders=request.orders)
         taken = {*file.columns.texts.values(), request.judge}
         taken |= {column for own in file.columns.aspects.values() for column in own[:1]}
@@ -270,39 +285,34 @@ class _Guess:
             for one in names
             if speaks_of_machine(one) and holds_ratings(records, one)
         ]
-        guess = cls()
+        human = judge = ""
         if not request.judge and len(machines) == 1:
-            guess.judges.append(machines[0])
-            guess.notes.append(
-                f"the judge's scores are taken from the column {machines[0]!r}; --judge names another"
-            )
+            judge = machines[0]
         if not request.human and not file.aspects() and len(people) == 1:
-            guess.human.append(people[0])
-            guess.notes.append(
-                f"human ratings are taken from the column {people[0]!r}; --human names another"
-            )
-        return guess
+            human = people[0]
+        return cls(human, judge)
 
 
 def _of_rows(name: str, request: Request) -> _Part:
     """Read a file of one output a row."""
-    own = [one for one in request.columns_of_ratings if _is_in(name, one)]
     guess = _Guess.of(name, request)
+    own = [one for one in request.columns_of_ratings if _is_in(name, one)]
+    if guess.human:
+        own = [guess.human]
+    judge = request.judge or guess.judge
     options: dict[str, Any] = {
-        "human": own or guess.human,
-        "judges": [request.judge] if request.judge else guess.judges,
+        "human": own,
+        "judges": [judge] if judge else (),
         "aspect": request.aspect,
         "columns": request.columns,
         "orders": request.orders,
         "of_versions": True,
     }
     scored = read_few(name, **options, labels_needed=False)
-    scored.notes += guess.notes
-    own = own or guess.human
     wanted = not request.human and not own and any(row.scores for row in scored.rows)
     if wanted:
         scored = read_few(name, **options)
-        scored.notes += guess.notes
+    scored.notes += guess.notes
     nothing = np.full(len(scored.rows), math.nan)
     scores = next(iter(scored.judges.values()), nothing)
     answers = []
@@ -317,10 +327,7 @@ def _of_rows(name: str, request: Request) -> _Part:
         one.suggested = row.suggested
         one.chance = row.chance
         answers.append(one)
-    marks = _marks(
-        (row.columns for row in scored.rows),
-        request.judge or next(iter(guess.judges), ""),
-    )
+    marks = _marks((row.columns for row in scored.rows), judge)
     rated = scored.aspect if own or wanted else ""
     part = _Part(scored.origin, answers, marks, scored.notes, rated, scored.decisions)
     part.held = scored.held
