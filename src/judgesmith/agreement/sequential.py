@@ -149,26 +149,30 @@ def _look(
 ) -> Look:
     """Return what the evidence for and against says, after each label -> both of shape (n,)."""
     n = len(above)
+    if not n:
+        return Look("open", 0, None, None, share)
     passing = _first(above, -math.log(alpha))
     failing = _first(below, -math.log(beta))
     if passing is None and failing is None:
-        return Look("open", n, None, _more(above, below, alpha, beta), share)
+        found = float(above[-1]), float(below[-1])
+        return Look("open", n, None, _more(found, (alpha, beta), n), share)
     if failing is None or (passing is not None and passing < failing):
         return Look("passed", n, passing, None, share)
     return Look("failed", n, failing, None, share)
 
 
-def _more(above: Vector, below: Vector, alpha: float, beta: float) -> int | None:
-    """Return the labels to the nearer decision if the next ones are like those so far."""
-    n = len(above)
-    if not n:
-        return None
-    found = []
-    for evidence, error in ((above, alpha), (below, beta)):
-        step = float(evidence[-1]) / n
-        if step > 0:
-            found.append(-math.log(error) / step - n)
-    return max(1, math.ceil(min(found))) if found else None
+def _more(
+    found: tuple[float, float], errors: tuple[float, float], labels: int
+) -> int | None:
+    """Return the labels to the nearer decision if the next ones are like those so far.
+
+    found: the evidence for and against. errors: of passing and failing.
+    """
+    more = []
+    for evidence, error in zip(found, errors, strict=True):
+        if evidence > 0:
+            more.append(-math.log(error) / (evidence / labels) - labels)
+    return max(1, math.ceil(min(more))) if more else None
 
 
 def _first(evidence: Vector, bound: float) -> int | None:
@@ -476,13 +480,8 @@ class CoefficientTest:
                 return Look("passed", labels, count, None, share)
             if below >= -math.log(self.beta):
                 return Look("failed", labels, count, None, share)
-        more = []
-        for evidence, error in ((above, self.alpha), (below, self.beta)):
-            if evidence > 0:
-                more.append(labels * (-math.log(error) / evidence - 1))
-        return Look(
-            "open", labels, None, max(1, math.ceil(min(more))) if more else None, share
-        )
+        more = _more((above, below), (self.alpha, self.beta), labels)
+        return Look("open", labels, None, more, share)
 
 
 def _mixed(sure: float, away: float, steps: tuple[float, float]) -> float:
