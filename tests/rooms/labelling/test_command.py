@@ -419,8 +419,9 @@ def test_rows_are_drawn_with_stated_probabilities(tmp_path: Path) -> None:
     assert len(failed) == 100
     assert 40 <= len(labels) - len(failed) <= 80  # of 300, at .2: 60 ± 7
     assert {one["label_chance"] for one in labels} == {1, 0.2}
-    with pytest.raises(OptionError, match="not of the form COLUMN:WORD=SHARE"):
-        Chances.parse("gpt4:fail=2")
+    for wrong in ("fail=2", "fail=half", "fail=1,pass", "fail=1,Fail=0.2"):
+        with pytest.raises(OptionError, match="not of the form COLUMN:WORD=SHARE"):
+            Chances.parse(f"gpt4:{wrong}")
     write(rows, [*made, {"id": "x", "source": "s", "output": "o", "gpt4": "maybe"}])
     with pytest.raises(OptionError, match=r"has 'maybe' in 'gpt4'"):
         opened()

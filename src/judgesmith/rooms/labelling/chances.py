@@ -8,6 +8,7 @@ The probabilities stand in the labels (`label_chance`), where `check`, `compare`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Self
@@ -35,15 +36,15 @@ class Chances:
         Raises:
             OptionError: If the text has another form, or a share is not in (0, 1].
         """
-        column, colon, rest = text.rpartition(":")
+        column, _, rest = text.rpartition(":")
+        parts = rest.split(",")
         shares = {}
-        for part in rest.split(","):
+        for part in parts:
             word, _, share = part.rpartition("=")
-            try:
+            with suppress(ValueError):
                 shares[folded(word)] = float(share)
-            except ValueError:
-                shares[folded(word)] = -1.0
-        if not colon or not column or not all(0 < one <= 1 for one in shares.values()):
+        whole = len(shares) == len(parts)  # each is a number, and no word stands twice
+        if not column or not whole or not all(0 < one <= 1 for one in shares.values()):
             raise OptionError(
                 f"--chance {text!r} is not of the form COLUMN:WORD=SHARE,WORD=SHARE with shares above 0 and up to 1, "
                 "such as gpt4:fail=1,pass=0.2"
