@@ -136,6 +136,11 @@ def test_without_ratings_nothing_is_decided() -> None:
     assert "people rated no versions" in found.reasons[0]
 
 
+def test_a_version_without_probabilities_was_drawn_alike() -> None:
+    known = of_two(OLD, NEW, probabilities=[NAN] * 10 + [0.5] * 10)
+    assert known.difference == pytest.approx(of_two(OLD, NEW).difference)
+
+
 def test_preferences_are_told_in_wins() -> None:
     won = [1.0] * 14 + [0.0] * 6
     found = of_two([1 - share for share in won], won, wins=True)
@@ -285,6 +290,11 @@ def test_neither_a_constant_nor_the_order_of_rows_changes_anything(
         ({"documents": [*range(20)]}, LabelsError, "no input in common"),
         ({"systems": ["old", "new"]}, LabelsError, "give one per row"),
         ({"outputs": ["a"]}, LabelsError, "1 outputs for 20 rows"),
+        (
+            {"probabilities": [0.5] * 19 + [NAN]},
+            LabelsError,
+            "of version 'new', 1 of 10 rated rows have no probability",
+        ),
     ],
 )
 def test_wrong_input_is_refused(

@@ -210,7 +210,8 @@ def compare(
         wins: scores are shares of comparisons won (1, 0.5, 0), as preferences give: the difference is told in wins.
         decisions: human ratings of fail and pass; None: 0 and 1, if ratings or the judge's scores are these.
         others: further numbers of each row, by name, to compare labelled rows with the rest by.
-        probabilities: probability of each rated row to be drawn for rating, NaN where it is not known; None: all alike.
+        probabilities: probability of each rated row to be drawn for rating, None: all alike. NaN for
+            rows without a rating, and for all rows of a version whose rated rows were drawn alike.
 
     Returns:
         `Comparison`; its text is one sentence.
@@ -315,6 +316,13 @@ class _Table:
         drawn = None
         if probabilities is not None:
             drawn = vector(probabilities, "probabilities", missing=True)
+            for name in dict.fromkeys(names):
+                unknown = np.isnan(drawn[(of == name) & ~np.isnan(y)])
+                if unknown.any() and not unknown.all():
+                    raise LabelsError(
+                        f"of version {name!r}, {unknown.sum()} of {len(unknown)} rated rows have no probability of "
+                        "being drawn for rating (label_chance); give all of them one, or none"
+                    )
             drawn = np.where(np.isnan(drawn), 1.0, drawn)
         return cls(f, y, of, doc, base, new, pair, drawn)
 
