@@ -129,7 +129,7 @@ def by_glide(judge: Vector, people: Vector) -> Interval:
         found = package("glide.estimators").PPIMeanEstimator().estimate(people, judge)
         middle = float(found.mean)
         reach = NORMAL * float(found.std)
-        return (middle - reach, middle + reach) if math.isfinite(reach) else None
+        return middle - reach, middle + reach
     return None
 
 
@@ -144,6 +144,13 @@ RATES: Mapping[str, tuple[Rated, str]] = {
     "juried": (by_juried, "juried.correction"),
     "GLIDE, PPI++": (by_glide, "glide.estimators"),
 }
+
+
+def finite(found: Interval) -> Interval:
+    """Return an interval whose ends are numbers; None otherwise, since an end that is none excludes nothing."""
+    if found is None or not all(map(math.isfinite, found)):
+        return None
+    return found
 
 
 def present(ways: Mapping[str, tuple[Rated, str]]) -> dict[str, Rated]:
@@ -165,7 +172,7 @@ class Tally:
 
     def add(self, found: Interval, true: float) -> None:
         """Count an interval, or that there is none."""
-        if found is None or not all(map(math.isfinite, found)):
+        if found is None:
             return
         low, high = found
         self.held.append(low <= true <= high)
@@ -195,7 +202,7 @@ def rates(pairs: list[Recorded], labels: int, runs: int) -> dict[str, list[Any]]
         people[chosen] = pair.people[chosen]
         for name, ask in ways.items():
             began = time.process_time()
-            found = ask(judge, people)
+            found = finite(ask(judge, people))
             tallies[name].seconds += time.process_time() - began
             tallies[name].add(found, true)
     return {name: tally.row(runs) for name, tally in tallies.items()}
@@ -285,7 +292,7 @@ def differences(every: list[Task], labels: int, runs: int) -> dict[str, list[Any
                 continue
             for name, ask in ways.items():
                 began = time.process_time()
-                ends = ask(own, some)
+                ends = finite(ask(own, some))
                 tallies[name].seconds += time.process_time() - began
                 beyond = ends is not None and not ends[0] <= 0 <= ends[1]
                 if same:
