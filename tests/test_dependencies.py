@@ -328,15 +328,28 @@ def test_nothing_that_everybody_imports_needs_an_extra() -> None:
     }
 
 
-def test_what_opens_no_judge_does_without_dspy() -> None:
+def test_what_opens_no_judge_does_without_dspy(tmp_path: Path) -> None:
     """DSPy takes half of the second in which `check`, `compare`, `report` and the demo are to have answered."""
-    modules = (
-        "judgesmith.evaluating.run, judgesmith.comparing.page, judgesmith.reports.spans"
-    )
-    code = (
-        f"import sys, {modules}\nprint('dspy' in sys.modules, 'litellm' in sys.modules)"
-    )
+    code = """
+import sys
+import judgesmith.evaluating.run, judgesmith.comparing.page, judgesmith.reports.spans
+from judgesmith.cli.main import main
+for command in ("demo", "check qwen.jsonl", "compare qwen.jsonl", "report qwen.jsonl"):
+    sys.argv = ["judgesmith", *command.split()]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, (command, end.code)
+    loaded = {"dspy", "litellm", "psutil"} & sys.modules.keys()
+    print("\\n loaded by", command, sorted(loaded))
+"""
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        cwd=tmp_path,
     )
-    assert done.stdout == "False False\n", done.stderr
+    found = re.findall(r"^ loaded by (.+) (\[.*\])$", done.stdout, re.MULTILINE)
+    assert len(found) == 4, done.stderr
+    assert {loaded for _, loaded in found} == {"[]"}, found

@@ -8,8 +8,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 from judgesmith.errors import OptionError
 
 #: The user's own number, before all others; and what other programs of the process are held to.
@@ -37,6 +35,8 @@ def thread_count(root: Path = Path("/")) -> int:
         usable = len(os.sched_getaffinity(0))
     else:
         usable = os.cpu_count() or 1
+    import psutil  # 30 ms, and this module is loaded by commands that run no model
+
     # Two hardware threads of one core count once: they share the units that a model keeps busy.
     cores = psutil.cpu_count(logical=False) or usable
     shares = map(math.ceil, _shares(root))

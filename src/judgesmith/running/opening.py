@@ -34,9 +34,8 @@ from judgesmith.programs.models.threads import thread_count
 from judgesmith.running.console import err
 from judgesmith.running.settings import ReachOptions
 
-if (
-    TYPE_CHECKING
-):  # DSPy takes a second to load, and commands that open no judge do without it
+# DSPy takes a second to load, and commands that open no judge do without it.
+if TYPE_CHECKING:
     from judgesmith.programs.artifact import Artifact
     from judgesmith.programs.judge import Judge
     from judgesmith.programs.models.lm import LanguageModel, Sampling
@@ -152,6 +151,8 @@ def roles_for(
     Raises:
         ArtifactError: If a file is not a judge.
     """
+    if not judges:
+        return with_chosen({}, chosen or {})
     from judgesmith.programs import artifact
 
     contracts = [artifact.read(judge).contract for judge in judges]
