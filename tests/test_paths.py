@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from loopback import Server
-from pages_run import run, tutorials
+from pages_run import as_reader, run, tutorials
 
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
@@ -65,13 +65,7 @@ def give(name: str, server: Server) -> None:
 
 @pytest.fixture
 def place(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    tutorials.rate(server)
-    folder = tmp_path / "path"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
-    monkeypatch.setenv("OPENAI_API_KEY", "unused")
-    return folder
+    return as_reader(tmp_path / "path", server, monkeypatch)
 
 
 def test_there_are_six_people_and_what_they_run_stands_on_the_pages() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import typer
 from loopback import Server
-from pages_run import run, tutorials
+from pages_run import as_reader, run, tutorials
 from tracked import tracked
 
 from judgesmith.cli import main as command_line
@@ -33,20 +33,11 @@ READ = [
 
 @pytest.fixture
 def place(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder; the model's address and key come from the environment, as a reader's do."""
-    tutorials.rate(server)
-    folder = tmp_path / "tutorial"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
-    monkeypatch.setenv("OPENAI_API_KEY", "unused")
-    return folder
+    return as_reader(tmp_path / "tutorial", server, monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["spreadsheet", "fastapi", "ci", "label", "agents"])
 def test_a_tutorial_runs_as_it_stands(name: str, place: Path, cli: Any) -> None:
-    if name == "fastapi":
-        pytest.importorskip("fastapi")
     folder = EXAMPLES if name == "fastapi" else TUTORIALS
     text = (folder / f"{name}.md").read_text(encoding="utf-8")
     ran = 0

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import jsonschema
 import pytest
+from pages_run import as_reader, tutorials
 from scripts import script
 
 from judgesmith.agreement.comparison import Verdict
@@ -19,7 +20,6 @@ from judgesmith.cli.outputs import OUTPUTS, CompareOutput, schema
 ROOT = Path(__file__).resolve().parents[2]
 SKILL = (ROOT / "SKILL.md").read_text(encoding="utf-8")
 JOBS = ("Check", "Compare", "Label", "Compile")
-tutorials = script("tutorials")
 
 
 def section(job: str) -> str:
@@ -49,10 +49,7 @@ def place(
     server: Any, cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """An agent's folder: the demo's rows, some labels, and an API."""
-    tutorials.rate(server)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
-    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    as_reader(tmp_path, server, monkeypatch)
     shutil.copy(ROOT / "datasets/demo/replies.jsonl", "qwen.jsonl")
     shutil.copy(ROOT / "datasets/demo/labels.jsonl", "labels.jsonl")
     return tmp_path

@@ -118,7 +118,6 @@ LABELLING: dict[str, tuple[tuple[str, ...], str]] = {
 def test_the_label_page_is_fit_to_be_shown(
     name: str, browser: Browser, axe: str, spawn: Any, tmp_path: Path
 ) -> None:
-    pytest.importorskip("fastapi")
     keys, shown = LABELLING[name]
     (tmp_path / "guide.md").write_text(
         f"# Faithfulness\n\n5 says nothing that the source does not say\n{SOURCE}\n"

@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+from loopback import Server
 from scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +21,16 @@ EXTRAS = set(
         "optional-dependencies"
     ]
 )
+
+
+def as_reader(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder, with a model's address and key in the environment, as a reader does."""
+    tutorials.rate(server)
+    folder.mkdir(exist_ok=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    return folder
 
 
 def run(words: list[str], cli: Any) -> tuple[int, str]:

@@ -12,9 +12,6 @@ import pytest
 from json_lines import lines, write
 from labelling import HOSTILE, Labelling, rows_to_label
 
-pytest.importorskip("fastapi")
-pytest.importorskip("uvicorn")
-
 
 @pytest.fixture
 def running(spawn: Any, tmp_path: Path) -> Callable[..., Labelling]:

@@ -12,8 +12,6 @@ from browser import Browser, Tab, needs_browser
 from json_lines import lines, write
 from labelling import HOSTILE, Labelling, rows_to_label
 
-pytest.importorskip("fastapi")
-pytest.importorskip("uvicorn")
 pytestmark = needs_browser
 
 

@@ -18,12 +18,6 @@ KEY = "a-key-of-sixteen-characters"
 Ask = Callable[[httpx.AsyncClient], Awaitable[Any]]
 
 
-@pytest.fixture(autouse=True)
-def extra() -> None:
-    for name in ("fastapi", "uvicorn", "prometheus_client"):
-        pytest.importorskip(name)
-
-
 class Running:
     """A server's process, its address, and what it wrote to stderr."""
 

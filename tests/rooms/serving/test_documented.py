@@ -9,9 +9,6 @@ import httpx
 import jsonschema
 import pytest
 
-pytest.importorskip("fastapi")
-pytest.importorskip("prometheus_client")
-
 import judgesmith as js
 from judgesmith.rooms.serving.tracing import UNTRACED, traced
 

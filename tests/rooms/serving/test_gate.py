@@ -14,10 +14,6 @@ import httpx
 import pytest
 from patience import HANG
 
-pytest.importorskip("fastapi")
-pytest.importorskip("uvicorn")
-pytest.importorskip("prometheus_client")
-
 from judgesmith.rooms.serving.clients import Allowance, named
 from judgesmith.rooms.serving.gate import Hosts
 from judgesmith.rooms.serving.reasons import brief
