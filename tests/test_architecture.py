@@ -71,6 +71,7 @@ PRODUCT = {
 }
 APART = {
     "adapters": set(),
+    "agents": set(),
     "engines": {"scoring"},
     "injections": set(),
     "labelling": {"evaluating", "reports"},

@@ -123,6 +123,7 @@ def commands(at: str, folder: Path, rows: Any, judge: Path) -> dict[str, list[An
         "show": ["show", judge],
         "list": ["list", "models"],
         "get": ["get", "--help"],
+        "mcp": ["mcp"],  # ends with its input
         "serve": ["serve", folder / "missing.json"],
         "watch": ["watch", texts, "--judge", judge, "--api-base", at],
         "discern": ["discern", judge, texts, "--api-base", at, "--check", "length"],

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src/judgesmith"
 ROOMS = (
     "adapters",
+    "agents",
     "discerning",
     "engines",
     "injections",

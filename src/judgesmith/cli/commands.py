@@ -592,17 +592,25 @@ def _in_order(model: type[Command]) -> list[tuple[str, FieldInfo]]:
     )
 
 
-def shown(model: type[Command], *, every: bool = False) -> list[tuple[str, str]]:
-    """Return arguments and options as they are written, with their help; the everyday ones, or every one."""
-    rows = []
+def fields_shown(
+    model: type[Command], *, every: bool = False
+) -> list[tuple[str, FieldInfo]]:
+    """Return a command's arguments and options in the order of its help; the everyday ones, or every one."""
     order = _in_order(model)
-    if model.everyday and not every:
-        order.sort(key=lambda one: _place(model, *one))
-    for name, field in order:
-        cli = _cli(field)
-        wanted = every or not model.everyday or name in model.everyday
-        if cli.get("hidden") or not (wanted or cli.get("argument")):
-            continue
+    if every or not model.everyday:
+        return [(name, field) for name, field in order if not _cli(field).get("hidden")]
+    order.sort(key=lambda one: _place(model, *one))
+    return [
+        (name, field)
+        for name, field in order
+        if name in model.everyday or _cli(field).get("argument")
+    ]
+
+
+def shown(model: type[Command], *, every: bool = False) -> list[tuple[str, str]]:
+    """Return arguments and options as they are written, with their help, as `fields_shown` has them."""
+    rows = []
+    for name, field in fields_shown(model, every=every):
         help = filled(field.description or "")
         said = help if every else first_sentence(help)
         rows.append((_written(name, field), said + _default(field, help)))
