@@ -125,6 +125,11 @@ class Provider:
         return ""
 
     @classmethod
+    def placed(cls, api_base: str | None) -> bool:
+        """Return whether the user's settings say where the server is."""
+        return bool(api_base)
+
+    @classmethod
     def qualified(cls, name: str) -> str:
         """Return the name by which a served model is the same one wherever it is served."""
         return name

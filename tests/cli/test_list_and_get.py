@@ -10,7 +10,6 @@ from misbehaving_server import Server
 from origins import nothing_here, origins
 from typer.testing import CliRunner, Result
 
-from judgesmith.cli import get_command
 from judgesmith.cli.main import app
 from judgesmith.datasets.benchmarks import catalog as benchmarks
 from judgesmith.datasets.benchmarks.catalog import list_benchmarks
@@ -21,6 +20,7 @@ from judgesmith.optimizers.search import through_dspy
 from judgesmith.parts import Options
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.registry import methods, metrics
+from judgesmith.running import console
 
 __all__ = ["nothing_here", "origins"]
 
@@ -134,7 +134,7 @@ def test_a_card_as_json():
 def test_get_shows_the_licence_first_and_takes_no_for_an_answer(
     origins: Server, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(get_command, "_asks", lambda: True)
+    monkeypatch.setattr(console, "asks", lambda: True)
     result = run("get", "sfres", answer="n\n")
     assert result.exit_code == 1
     assert words(result.stderr).startswith("bench/sfres: MIT. Copy of UniEval")

@@ -257,8 +257,13 @@ class OpenAIServer(Provider):
     @classmethod
     def unplaced(cls, api_base: str | None) -> str:
         """Return the variable that has to say where the server is."""
-        known = cls.hosted or api_base or any(map(os.environ.get, cls.addresses))
+        known = cls.hosted or cls.placed(api_base)
         return "" if known else cls.addresses[0]
+
+    @classmethod
+    def placed(cls, api_base: str | None) -> bool:
+        """Return whether an option or the environment says where the server is."""
+        return bool(api_base or any(map(os.environ.get, cls.addresses)))
 
 
 @providers.register

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -80,7 +79,7 @@ class Get(Command, Json):
     def _sets(self, names: list[str]) -> list[dict[str, Any]] | None:
         """Return the sets that are here now; None where the user said no."""
         from judgesmith.datasets.benchmarks.catalog import benchmark, locate, resolve
-        from judgesmith.running.console import err, out
+        from judgesmith.running.console import asks, err, out
         from judgesmith.running.opening import fetching
 
         cards = list({card.name: card for card in map(benchmark, names)}.values())
@@ -98,7 +97,7 @@ class Get(Command, Json):
                 style="yellow" if card.restriction else None,
             )
         if wanted and not self.yes:
-            if not _asks():
+            if not asks():
                 raise OptionError(
                     "the licences above cannot be confirmed without a terminal; pass --yes to accept them"
                 )
@@ -129,11 +128,6 @@ def _is_model(name: str) -> bool:
     from judgesmith.programs.models.provider import provider_of
 
     return is_ollama(name) or provider_of(name).catalog
-
-
-def _asks() -> bool:
-    """Return whether somebody sits at a terminal who can answer."""
-    return sys.stdin.isatty()
 
 
 def _described(entry: Mapping[str, Any]) -> dict[str, Any]:

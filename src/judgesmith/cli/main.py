@@ -39,7 +39,7 @@ EXIT_CODES = {
     0: "done",
     1: "some rows have no score, or a condition was not met (--fail-under); compare: worse; watch: an alarm",
     2: "an error, in one line",
-    3: "compare: undecided",
+    3: "compare: undecided; compile: a search waits for --yes",
     75: "the model's server does not answer: come again, the same command resumes",
     130: "stopped by Ctrl-C; the same command resumes",
     143: "stopped by SIGTERM; the same command resumes",

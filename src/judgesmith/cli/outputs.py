@@ -106,7 +106,13 @@ class Agreement(Output):
 class CompileOutput(Output):
     """`judgesmith compile`: a judge from human ratings."""
 
-    judge: str = Field(description="The file that was written.")
+    judge: str | None = Field(
+        description="The file that was written; null where a search waits for --yes."
+    )
+    search: dict[str, Any] | None = Field(
+        None,
+        description="What waits for --yes: calls, cost, may_pay (null: the labels do not tell), why.",
+    )
     objective: str = Field(description="What heldout measures: q, auc, pairwise, …")
     heldout: Agreement = Field(
         description="Agreement on rows that the judge did not learn from."

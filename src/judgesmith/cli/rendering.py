@@ -72,9 +72,12 @@ def show_report(
     from judgesmith.optimizers.report import tested
 
     value, low, high, p = report.difference
-    if report.selected["candidate"] == "zero-shot" and not any(
+    kept = report.selected["candidate"] == "zero-shot" and not any(
         note.endswith("(take)") for note in report.notes
-    ):
+    )
+    if kept and len(report.candidates) == 1 and not value:
+        verdict = "Nothing was searched: this is the model alone."
+    elif kept:
         verdict = "The search kept the model alone: nothing tried did clearly better on the training rows."
     elif p == p and p < 0.05 and value > 0:
         verdict = "The compiled judge agrees better with people than the model alone."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +23,14 @@ from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
     from judgesmith.compiling.run import CompileRun, Setup
+    from judgesmith.optimizers.compiling import AspectCompiler
+    from judgesmith.optimizers.report import AspectsReport, CompileReport, Plan
+    from judgesmith.optimizers.several import SeveralCompiler
+    from judgesmith.programs.judge import Judge
     from judgesmith.running.settings import Catalogue
+
+#: Exit code where a search waits to be agreed to.
+WAITING = 3
 
 
 class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
@@ -102,6 +110,13 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     dry_run: bool = flag(
         False, "Print the number of calls and the estimated cost, and stop."
     )
+    yes: bool = flag(
+        False,
+        "Search at once. Without it, a model that costs money is first asked alone, one call a row. Then you are "
+        "asked: whether a search can pay and its price are said. Without a terminal the command ends there (exit code "
+        "3). --max-calls, --max-cost and options of the search agree to it, too.",
+        "--yes",
+    )
     registered: str | None = flag(
         None,
         "Register the judge with MLflow as the next version of NAME. Other commands then accept `models:/NAME@ALIAS` "
@@ -177,7 +192,12 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
             api_base=self.api_base,
             registered=self.registered,
         )
-        return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
+        return compile_judge(
+            run,
+            dry_run=self.dry_run,
+            as_json=self.as_json,
+            agreed=self.yes or self.optimizer is not None or bool(run.of_optimizer),
+        )
 
 
 def _aspects(
@@ -207,59 +227,152 @@ def _heldout(value: str | None) -> tuple[float | None, Path | None]:
 
 
 def compile_judge(
-    run: CompileRun, *, dry_run: bool = False, as_json: bool = False
+    run: CompileRun,
+    *,
+    dry_run: bool = False,
+    as_json: bool = False,
+    agreed: bool = False,
 ) -> int:
     """Compile a judge of one aspect or of several, save it and show its report.
 
     A file that cannot be written is refused before any call is sent.
 
+    Args:
+        run: The judge to be compiled.
+        dry_run: Show what it would take, and stop.
+        as_json: Print JSON.
+        agreed: Search without a question, whatever it costs.
+
     Returns:
         The exit code: 1 if no held-out row of some aspect got a score, if the judge of one runs against people, or if
-        MLflow did not log the judge; else 0.
+        MLflow did not log the judge; 3 if a search waits to be agreed to; else 0.
     """
+    from judgesmith.compiling import first
     from judgesmith.compiling.telling import (
         planned,
-        show_compiled,
         show_labels,
         show_planned,
         tell_labels,
-        tell_logged,
-        tell_plan,
-        tell_saved,
+        tell_waiting,
     )
-    from judgesmith.programs.artifact import save_or_keep
-    from judgesmith.running.console import Watch, err, print_json
-    from judgesmith.running.opening import check_writable, model_for, quiet
+    from judgesmith.running.console import print_json
+    from judgesmith.running.opening import check_writable, quiet
 
     with quiet():
-        work = run.work()
-        judges = list(work.judges.values())
-        every = list(work.labels.values())
-        # Each judge is made ready to judge without a model, where it can.
-        models = [model_for(judge, run.lm) for judge in judges]
-        run = replace(run, lm=models[0])
-        batched = run.batched(judges)
+        begun = Begun.of(run)
         if not as_json:
-            for labels in every:
+            for labels in begun.work.labels.values():
                 tell_labels(labels)
-        plan = work.plan(run.lm, teacher=run.run.teacher is not None)
+        plan = begun.plan
+        asked = not agreed and first.is_asked(begun.run, plan)
         if dry_run:
-            plan = run.timed(plan)
+            plan = begun.run.timed(plan)
             if as_json:
-                print_json(planned(plan) | work.described(plan))
+                print_json(planned(plan) | begun.work.described(plan))
                 return 0
-            for labels in every:
+            for labels in begun.work.labels.values():
                 show_labels(labels)
-            show_planned(plan, run.lm)
+            show_planned(plan, begun.run.lm)
+            if asked:
+                tell_waiting()
             return 0
         log = run.log()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
+        if asked:
+            alone = _begun_alone(begun.run)
+            measured = alone and alone.compiled(as_json=as_json)
+            if measured and not as_json:
+                measured.show()
+            report = measured.report if measured else None
+            answer = first.ask(
+                first.Search.of(plan, report),
+                report,
+                options=first.options_of(alone.run) if alone else "",
+                as_json=as_json,
+            )
+            if answer is None:
+                return WAITING
+            if not answer:
+                return measured.kept(log, as_json=False, shown=True) if measured else 0
+        return begun.compiled(as_json=as_json).kept(log, as_json=as_json)
+
+
+def _begun_alone(run: CompileRun) -> Begun | None:
+    """Return the first run of the model alone whose judges can be built; None if there is none."""
+    from judgesmith.compiling import first
+
+    for one in first.alone(run):
+        with suppress(OptionError):  # the library does not know what is rated
+            return Begun.of(one)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run whose labels are read and whose judges are built, with what it will take."""
+
+    run: CompileRun
+    work: AspectCompiler | SeveralCompiler
+    plan: Plan
+
+    @classmethod
+    def of(cls, run: CompileRun) -> Begun:
+        """Return a run with its work and plan. Each judge is made ready to judge without a model, where it can."""
+        from judgesmith.running.opening import model_for
+
+        work = run.work()
+        models = [model_for(judge, run.lm) for judge in work.judges.values()]
+        run = replace(run, lm=models[0])
+        plan = work.plan(run.lm, teacher=run.run.teacher is not None)
+        return cls(run, work, plan)
+
+    def compiled(self, *, as_json: bool) -> Compiled:
+        """Open the models and compile."""
+        from judgesmith.compiling.telling import tell_plan
+        from judgesmith.running.console import Watch
+
+        run, work, plan = self.run, self.work, self.plan
+        judges = list(work.judges.values())
+        batched = run.batched(judges)
         lm, teacher = run.opened(judges)
         if not as_json:
             tell_plan(plan, lm, run.run.max_calls)
         with Watch("compiling", plan.steps) as watch, batched(lm, watch) as lm:
             work.compiler = replace(work.compiler, progress=watch, teacher=teacher)
             compiled, report = work.run(lm, plan)
+        told = [note for one in work.labels.values() for note in one.warnings]
+        return Compiled(run, compiled, report, lm.meter.paid, tuple(told))
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A compiled judge that is not saved yet.
+
+    paid: dollars for calls that were sent; None where a price is unknown. told: notes that were shown before.
+    """
+
+    run: CompileRun
+    judge: Judge
+    report: CompileReport | AspectsReport
+    paid: float | None
+    told: tuple[str, ...]
+
+    def show(self) -> None:
+        """Show the report."""
+        from judgesmith.compiling.telling import show_compiled
+
+        show_compiled(self.judge, self.report, self.paid, shown=self.told)
+
+    def kept(self, log: Any, *, as_json: bool, shown: bool = False) -> int:
+        """Save the judge, log it where that was asked for, and say so; return the exit code.
+
+        shown: whether the report was shown before.
+        """
+        from judgesmith.compiling.telling import tell_logged, tell_saved
+        from judgesmith.programs.artifact import save_or_keep
+        from judgesmith.running.console import err, print_json
+
+        run, compiled, report = self.run, self.judge, self.report
         compiled.report = report
         compiled.provenance = run.descended(compiled.provenance)
         save_or_keep(compiled, run.output)
@@ -268,8 +381,8 @@ def compile_judge(
             more = {} if logged is None else {"mlflow": logged.to_dict()}
             print_json(report.to_dict() | {"judge": str(run.output)} | more)
         else:
-            notes = [note for labels in every for note in labels.warnings]
-            show_compiled(compiled, report, lm.meter.paid, shown=notes)
+            if not shown:
+                self.show()
             tell_saved(run.output, against=report.against_people)
         failed = logged is not None and logged.error is not None
         if logged is not None and (failed or not as_json):

@@ -203,3 +203,13 @@ def show_planned(plan: Plan, lm: str | None) -> None:
     from judgesmith.programs.models.provider import NO_MODEL
 
     show_plan(plan, "no model" if lm == NO_MODEL else lm or "any model")
+
+
+def tell_waiting() -> None:
+    """Print that a search waits to be agreed to."""
+    from judgesmith.running.console import out
+
+    out.print(
+        "note: the model alone is asked first, one call a row; you are then asked whether to search, with what it may "
+        "gain (--yes: at once)"
+    )

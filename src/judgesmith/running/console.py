@@ -61,6 +61,11 @@ def wide() -> Console:
     return out if out.is_terminal else ShownConsole(width=160, highlight=False)
 
 
+def asks() -> bool:
+    """Return whether somebody sits at a terminal who can answer."""
+    return sys.stdin.isatty()
+
+
 def print_json(data: Any) -> None:
     """Print one JSON object on stdout, nothing else."""
     sys.stdout.write(json_text(data) + "\n")
