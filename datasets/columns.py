@@ -178,9 +178,9 @@ class Columns:
             item = Item.by_roles(record, self.texts)
         except OptionError as error:
             raise LabelsError(f"{self.origin}, row {line}, {error}") from None
-        row_id, doc_id, group, system, chosen_by = (
+        row_id, doc_id, group, system, chosen_by, settled_by = (
             as_text(record.get(self.texts[role])) if role in self.texts else None
-            for role in ("id", "doc_id", "group", "system", "chosen_by")
+            for role in ("id", "doc_id", "group", "system", "chosen_by", "settled_by")
         )
         row_id = row_id or str(line)
         # Without a source the text itself is the document: a line number would join rows of unrelated files.
@@ -200,6 +200,7 @@ class Columns:
             line=line,
             raters=read.raters,
             suggested=chosen_by == "suggest",
+            settled=bool(settled_by),
             comments=self._comments(record, read.scores),
             chance=self._chance(record, line),
         )

@@ -74,7 +74,8 @@ def rated_rows(
         rated.skipped[plain.lines[place]] = "a total or mean of the other ratings"
     for group in _by_output(plain, labelled, columns):
         for _, row, who in group:
-            rated.raters.update([who] if who else (), row.raters.get(aspect, ()))
+            if not row.settled:
+                rated.raters.update([who] if who else (), row.raters.get(aspect, ()))
         whole = _one(group)
         if plain.judged_by:
             shares = plain.shares(place for place, _, _ in group)
@@ -127,6 +128,19 @@ def _by_output(
 
 
 def _one(several: Sequence[_Rating]) -> Row:
+    """The rows of one output as one row with every rating; its scores are what was settled last, where it was."""
+    rated = [one for one in several if not one[1].settled]
+    whole = _together(rated or several)
+    if len(rated) == len(several):
+        return whole
+    scores = dict(whole.scores)
+    for _, row, _ in several:
+        if row.settled:
+            scores |= row.scores
+    return replace(whole, scores=scores, settled=True)
+
+
+def _together(several: Sequence[_Rating]) -> Row:
     """The rows of one output, with their raters, as one row with every rating."""
     _, first, rater = several[0]
     if len(several) == 1:
@@ -174,6 +188,16 @@ def _sums_up(rows: Sequence[Row], aspect: str) -> bool:
 
 
 # -- what is said of raters
+
+
+def settled(origin: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a note on outputs whose score is one decision, where their raters were split."""
+    lines = [row.line for row in rows if row.settled]
+    if lines:
+        yield (
+            f"{origin}: {len(lines)} of {len(rows)} outputs have a settled score (settled_by) in place of the mean of "
+            "their raters, whose agreement is still that of their own ratings"
+        )
 
 
 def rated_twice(origin: str, rows: Sequence[Row], aspect: str) -> Iterator[str]:

@@ -21,7 +21,8 @@ class Row(Item):
     has only the aspects that more than one person rated, and `raters` who rated, in the same order, where the file says
     so. `line` is the row's number in its file, from 1, a header not counted. `doc_id` is equal for rows with the same
     input, `group` for rows that must stay on one side of a split. `suggested`: it was not drawn at random, but chosen
-    by `suggest` to be labelled. `chance` is the probability with which it was drawn to be labelled, NaN where the file
+    by `suggest` to be labelled. `settled`: its scores are what somebody decided, and `ratings` those of its raters.
+    `chance` is the probability with which it was drawn to be labelled, NaN where the file
     does not say it. `comments` is what people wrote of it by aspect, "" where they named none. `own_group`
     is the group of the file where duplicates gave it another.
     """
@@ -35,6 +36,7 @@ class Row(Item):
     line: int = 0
     raters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     suggested: bool = False
+    settled: bool = False
     comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     own_group: str = field(default="", repr=False, compare=False)
     chance: float = field(default=math.nan, repr=False, compare=False)

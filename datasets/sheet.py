@@ -32,6 +32,7 @@ from judgesmith.datasets.raters import (
     outputs_together,
     rated_rows,
     rated_twice,
+    settled,
     split_evenly,
 )
 from judgesmith.datasets.records import Account, Labels
@@ -136,6 +137,7 @@ def labels_of(
         )
     notes += found.notes
     notes += merged.warnings(rated.rows, origin)
+    notes += settled(origin, rated.rows)
     notes += opposed(origin, rated.rows, aspect, (found.high - found.low) / 2)
     if plain.pairs is None:
         notes += split_evenly(origin, rated.rows, aspect, marks)
@@ -206,6 +208,7 @@ def outputs_of(
     for row, places in outputs_together(plain, parsed, columns):
         rows.append(row)
         records.append(plain.whole(places[0]) | plain.shares(places))
+    notes += settled(origin, rows)
     return Outputs(
         origin,
         rows,

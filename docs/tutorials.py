@@ -124,6 +124,8 @@ def person(words: list[str]) -> list[str]:
     from judgesmith.rooms.labelling.command import Label
     from judgesmith.rooms.labelling.run import open_store
 
+    if "--export-only" in words:
+        return words
     rows, *words = (word for word in words[2:] if word != "--json")
     options = dict(zip(words[::2], words[1::2], strict=True))
     guidelines = Path(options["--guidelines"]) if "--guidelines" in options else None

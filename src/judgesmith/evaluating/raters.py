@@ -12,7 +12,7 @@ import numpy as np
 from judgesmith.agreement.correlation import Vector, correlate
 from judgesmith.agreement.raters import (
     DIFFERENT,
-    FEWEST,
+    beside_others,
     between_raters,
     by_person,
     gave_most,
@@ -23,7 +23,6 @@ from judgesmith.agreement.replacement import (
     alternative_annotator_test,
     nearest_constant,
 )
-from judgesmith.agreement.significance import against_others
 from judgesmith.datasets.marks import Marks
 from judgesmith.evaluating.decided import places
 from judgesmith.evaluating.sources import Judged
@@ -161,35 +160,9 @@ def warnings(people: Sequence[Persons]) -> Iterator[str]:
                 f"{one.aspect}: {one.names[most]} gave {counts[most]} of {counts.sum()} labels; agreement is mostly "
                 "with this one person"
             )
-        for name, (rows, own, others) in zip(
-            one.names, against_others(one.table), strict=True
-        ):
-            if rows.sum() < FEWEST or np.ptp(others) == 0:
-                continue
-            if np.ptp(own) == 0:
-                yield f"{one.aspect}: {name} gave {rows.sum()} rows the same label, {own[0]:g}"
-                continue
-            r = float(np.corrcoef(own, others)[0, 1])
-            high = math.tanh(
-                math.atanh(min(r, 1 - 1e-9)) + 1.96 / math.sqrt(max(rows.sum() - 3, 1))
-            )
-            if high < _usual(one, name) and r < 0.5 * _usual(one, name):
-                yield (
-                    f"{one.aspect}: {name} agrees with the other raters by r = {r:.2f} (n = {rows.sum()}, others "
-                    f"{_usual(one, name):.2f}), as if answering at random; look at these labels, or leave them out"
-                )
-
-
-def _usual(one: Persons, name: str) -> float:
-    """The median correlation of the other raters with the rest of them."""
-    others = [k for k, other in enumerate(one.names) if other != name]
-    correlations = against_others(one.table[:, others])
-    values = [
-        float(np.corrcoef(a, b)[0, 1])
-        for rows, a, b in correlations
-        if rows.sum() > 3 and np.ptp(a) and np.ptp(b)
-    ]
-    return float(np.median(values)) if values else math.nan
+        for name, own in zip(one.names, beside_others(one.table), strict=True):
+            if doubt := own.doubt(name):
+                yield f"{one.aspect}: {doubt}"
 
 
 def _verdict(row: Mapping[str, Any], constant: Mapping[str, Any] | None) -> str:

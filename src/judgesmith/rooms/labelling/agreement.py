@@ -6,14 +6,18 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from judgesmith.agreement.significance import krippendorff_alpha
+import numpy as np
+
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.raters import alpha_interval, beside_others
 from judgesmith.agreement.spans import human_span_agreement
 from judgesmith.datasets.spans import SEVERITIES, Span
-from judgesmith.rooms.labelling.store import AnswerEvent, Store
+from judgesmith.rooms.labelling.store import SETTLING, AnswerEvent, Store
 from judgesmith.rooms.labelling.task import WHY, Question, Task, Unit
 from judgesmith.tables import shortened
 
@@ -27,6 +31,7 @@ class RaterAnswers:
     """All answers of a store, by unit and rater: those of the first showing, and of the second.
 
     suggested: the units that `suggest` chose. chances: the probability with which a unit was drawn, where it is stated.
+    settled: what was decided last of a unit that split its raters.
     """
 
     task: Task
@@ -36,6 +41,7 @@ class RaterAnswers:
     skipped: list[AnswerEvent]
     suggested: frozenset[str] = frozenset()
     chances: Mapping[str, float] = field(default_factory=dict)
+    settled: dict[str, AnswerEvent] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: Store, task: Task) -> RaterAnswers:
@@ -50,7 +56,10 @@ class RaterAnswers:
             json.loads(store.get("chances") or "{}"),
         )
         for one in store.answers():
-            if one.answer is None:
+            if one.turn == SETTLING:
+                if one.answer is not None:
+                    answers.settled[one.unit] = one
+            elif one.answer is None:
                 answers.skipped.append(one)
             else:
                 (answers.again if one.turn else answers.first).setdefault(one.unit, {})[
@@ -97,30 +106,44 @@ _SEVERITY = {int(number): name for name, number in SEVERITIES.items()}
 
 
 def summary(
-    answers: RaterAnswers, raters: Sequence[str], seen_by: str | None = None
+    answers: RaterAnswers,
+    raters: Sequence[str],
+    seen_by: str | None = None,
+    *,
+    blind: bool = False,
 ) -> dict[str, Any]:
     """Return the raters' agreement as JSON values.
 
-    seen_by: list only rows that this rater has answered, as the others' answers would bias the rater's own.
+    seen_by: list only rows that this rater has answered, as the others' answers would bias the rater's own. blind: this
+    rater has not answered every row, and gets no answer of another one, and no other's figures.
     """
     splits = sorted(_splits(answers), key=lambda split: -split["apart"])
-    listed = splits
+    listed = [] if blind else splits
     if seen_by is not None:
-        listed = [s for s in splits if seen_by in answers.first[s["unit"]]]
+        listed = [s for s in listed if seen_by in answers.first[s["unit"]]]
     contradictions = []
     for contradiction in _contradictions(answers):
         if seen_by in (None, contradiction["rater"]):
             contradictions.append(contradiction)
     skipped = [event for event in answers.skipped if seen_by in (None, event.rater)]
     spans = answers.task.kind == "spans"
-    agreement = _spans_agreement(answers) if spans else list(_questions(answers))
+    tables = rating_tables(answers)
+    agreement = (
+        _spans_agreement(answers) if spans else list(_questions(tables, answers))
+    )
+    shown = [name for name in raters if not blind or name == seen_by]
+    beside = {} if blind else _beside(tables, answers)
     return {
-        "raters": [_rater(answers, name) for name in raters],
+        "raters": [
+            _rater(answers, name) | {"beside": beside.get(name, [])} for name in shown
+        ],
+        "blind": blind,
         "agreement": agreement,
         "splits": listed[:_MOST],
         "split_rows": len(splits),
+        "settled_rows": len(answers.settled),
         "contradictions": contradictions[:_MOST],
-        "confused": _confused(answers),
+        "confused": [] if blind else _confused(answers),
         "skipped": [_skip(answers, one) for one in skipped[:_MOST]],
     }
 
@@ -150,36 +173,129 @@ def _rater(answers: RaterAnswers, name: str) -> dict[str, Any]:
     }
 
 
-def _questions(answers: RaterAnswers) -> Iterator[dict[str, Any]]:
-    """Yield, per question, Krippendorff's alpha over all rows with two raters, and the share of equal pairs."""
-    for question in answers.task.questions:
-        shared = list(_shared(answers, question))
-        raters = sorted(set[str]().union(*shared))
-        table = []
-        equal = []
-        for row in shared:
-            table.append([row.get(rater, math.nan) for rater in raters])
-            pairs = itertools.combinations(row.values(), 2)
-            equal += [first == second for first, second in pairs]
-        alpha = krippendorff_alpha(table) if table else math.nan
+@dataclass(frozen=True, slots=True)
+class RatingTable:
+    """The answers to a question on people's scale: shape (rows, raters), NaN where there is none."""
+
+    question: str
+    names: tuple[str, ...]
+    table: Vector
+
+
+def rating_tables(answers: RaterAnswers) -> list[RatingTable]:
+    """Return the answers to each question by rater; of error spans less their severities together."""
+    names = tuple(sorted(set[str]().union(*answers.first.values())))
+    questions: list[tuple[str, Callable[[AnswerEvent], float]]] = [
+        (q.name, partial(_level, q)) for q in answers.task.questions
+    ]
+    if answers.task.kind == "spans":
+        questions = [("errors", partial(as_number, answers.task))]
+    result = []
+    for question, number in questions:
+        table = np.full((len(answers.first), len(names)), math.nan)
+        for place, by in enumerate(answers.first.values()):
+            for rater, event in by.items():
+                table[place, names.index(rater)] = number(event)
+        result.append(RatingTable(question, names, table))
+    return result
+
+
+def as_number(task: Task, one: AnswerEvent) -> float:
+    """Return a rater's answer as one number, higher is better: the first question's, or fewer errors."""
+    assert one.answer is not None
+    if task.kind == "spans":
+        return -float(sum(error["severity"] for error in one.answer["errors"]))
+    question = task.questions[0]
+    return question.number(one.answer[question.name])
+
+
+def _level(question: Question, event: AnswerEvent) -> float:
+    assert event.answer is not None
+    return question.level(event.answer[question.name])
+
+
+def _beside(
+    tables: Sequence[RatingTable], answers: RaterAnswers
+) -> dict[str, list[dict[str, Any]]]:
+    """Return each rater beside the others, a question each; of preferences, which have no height, the agreement."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    high = answers.task.kind != "preference"
+    for one in tables:
+        for name, own in zip(one.names, beside_others(one.table), strict=True):
+            figures = {
+                "mean": own.mean,
+                "others": own.others,
+                "lead": own.lead,
+                "low": own.low,
+                "high": own.high,
+            }
+            shown = {
+                key: _finite(value) if high else None for key, value in figures.items()
+            }
+            doubt = own.doubt(name)
+            about = {"question": one.question, "n": own.n}
+            found.setdefault(name, []).append(
+                about | shown | {"r": _finite(own.r), "doubt": doubt}
+            )
+    return found
+
+
+def _questions(
+    tables: Sequence[RatingTable], answers: RaterAnswers
+) -> Iterator[dict[str, Any]]:
+    """Yield, per question, Krippendorff's alpha over all rows with two raters, and the share of equal pairs.
+
+    alpha is that for interval data, of scores or of the places of words; low and high are its 95 % interval over rows.
+    """
+    for question, one in zip(answers.task.questions, tables, strict=True):
+        shared = [row[~np.isnan(row)] for row in one.table]
+        shared = [row for row in shared if len(row) > 1]
+        equal = [a == b for row in shared for a, b in itertools.combinations(row, 2)]
+        alpha, low, high = alpha_interval(one.table)
         yield {
             "question": question.name,
             "alpha": _finite(alpha),
+            "alpha_of": "interval",
+            "low": _finite(low),
+            "high": _finite(high),
             "equal": _finite(sum(equal) / len(equal) if equal else math.nan),
             "rows": len(shared),
-            "raters": len(raters),
+            "raters": len(_raters_of(one)),
         }
 
 
-def _shared(answers: RaterAnswers, question: Question) -> Iterator[dict[str, float]]:
-    """Yield the answers to a question as numbers, by rater, of each row that several answered."""
-    for by in answers.first.values():
-        numbers = {}
-        for rater, event in by.items():
-            if event.answer:
-                numbers[rater] = question.number(event.answer[question.name])
-        if len(numbers) > 1:
-            yield numbers
+def _raters_of(one: RatingTable) -> list[str]:
+    """Return the raters of rows that several rated."""
+    shared = one.table[np.count_nonzero(~np.isnan(one.table), axis=1) > 1]
+    there = ~np.isnan(shared).all(axis=0)
+    return [
+        name for name, rated in zip(one.names, there.tolist(), strict=True) if rated
+    ]
+
+
+#: An interval of alpha that is at most so far from it to either side is narrow: more rows hardly move it.
+NARROW = 0.1
+MORE = 20
+
+
+def enough(answers: RaterAnswers) -> Iterator[str]:
+    """Yield how sure the raters' agreement is so far, and what more rows would do; nothing of error spans."""
+    if answers.task.kind == "spans":
+        return
+    several = len(answers.task.questions) > 1
+    for one in _questions(rating_tables(answers), answers):
+        if one["alpha"] is None or one["low"] is None:
+            continue
+        half = (one["high"] - one["low"]) / 2
+        who = f"{one['question']}: raters" if several else "Raters"
+        agreement = f"alpha {one['alpha']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
+        rows = one["rows"]
+        if half <= NARROW:
+            more = "that is narrow, so that more rows hardly change it"
+        else:
+            later = half * math.sqrt(rows / (rows + MORE))
+            more = f"with {MORE} more rows about ±{later:.2f}"
+        yield f"{who} agree by {agreement} on {rows} rows; {more}"
 
 
 def _spans_agreement(answers: RaterAnswers) -> list[dict[str, Any]]:
@@ -226,6 +342,12 @@ def _spans_apart(unit: Unit, one: Mapping[str, Any], other: Mapping[str, Any]) -
     return 0.0 if math.isnan(f1) else 1 - f1
 
 
+def split_rows(answers: RaterAnswers) -> list[str]:
+    """Return the units that split their raters, the farthest apart first."""
+    splits = sorted(_splits(answers), key=lambda split: -split["apart"])
+    return [split["unit"] for split in splits]
+
+
 def _splits(answered: RaterAnswers) -> Iterator[dict[str, Any]]:
     for key, by in answered.first.items():
         apart = max(
@@ -237,11 +359,16 @@ def _splits(answered: RaterAnswers) -> Iterator[dict[str, Any]]:
         )
         if apart >= SPLIT:
             answers = {name: answered.shown(one) for name, one in by.items()}
+            decided = answered.settled.get(key)
+            settled = None
+            if decided is not None:
+                settled = {"by": decided.rater, "answer": answered.shown(decided)}
             yield {
                 "unit": key,
                 "id": answered.units[key].row["id"],
                 "apart": round(apart, 4),
                 "answers": answers,
+                "settled": settled,
             }
 
 

@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from judgesmith.conversation import turns_in
 from judgesmith.datasets.spans import SEVERITIES
 from judgesmith.pages import stylesheet
-from judgesmith.rooms.labelling.agreement import RaterAnswers, summary
+from judgesmith.rooms.labelling.agreement import RaterAnswers, split_rows, summary
 from judgesmith.rooms.labelling.order import sequence
-from judgesmith.rooms.labelling.store import Answered, AnswerEvent, Store
+from judgesmith.rooms.labelling.store import SETTLING, Answered, AnswerEvent, Store
 from judgesmith.rooms.labelling.task import Task
 from judgesmith.running.plain import clean, finite
 from judgesmith.running.private import App, Gate
@@ -66,7 +66,7 @@ class Event(BaseModel):
     rater: Rater
     request: str = Field(min_length=16, max_length=64)
     unit: str = Field("", max_length=64)
-    turn: int = Field(0, ge=0, le=1)
+    turn: int = Field(0, ge=0, le=SETTLING)
     answer: dict[str, Any] | None = None
     reason: str = Field("", max_length=500)
     after: int | None = None
@@ -81,13 +81,19 @@ class Desk:
         task: Task,
         rater: str | None = None,
         decision: Callable[[], list[str]] = list,
+        *,
+        settling: bool = False,
     ) -> None:
         self.store = store
         self.task = task
         self.rater = rater
         self.decision = decision
+        self.settling = settling
         self.units = store.units()
         self.shown = sequence(store.queue(), task.repeats)
+        if settling:
+            splits = split_rows(RaterAnswers.of(store, task))
+            self.shown = [(key, SETTLING) for key in splits]
 
     def about(self) -> dict[str, Any]:
         """Return the title, task and guidelines for the page."""
@@ -97,6 +103,7 @@ class Desk:
             "origin": clean(self.store.get("origin") or ""),
             "guidelines": clean(self.store.get("guidelines") or ""),
             "rater": self.rater,
+            "settling": self.settling,
             "raters": [clean(name) for name in self.store.raters()],
             "reasons": REASONS,
             "takes_why": self.task.takes_why,
@@ -105,13 +112,17 @@ class Desk:
         }
 
     def next(self, rater: str) -> dict[str, Any]:
-        """Return the first row that this rater has not dealt with, and how many there are."""
-        answered = {(one.unit, one.turn) for one in self.store.answers(rater)}
+        """Return the first row that this rater, or whoever settles, has not dealt with, and how many there are."""
+        own = {(one.unit, one.turn) for one in self.store.answers(rater)}
+        own = {one for one in own if (one[1] == SETTLING) is self.settling}
+        answered = own
+        if self.settling:
+            answered = {(one.unit, one.turn) for one in self.store.answers()}
         left = [one for one in self.shown if one not in answered]
         counts = {
             "done": len(self.shown) - len(left),
             "total": len(self.shown),
-            "undo": bool(answered),
+            "undo": bool(own),
         }
         return counts | {"unit": self.show(*left[0]) if left else None}
 
@@ -132,19 +143,28 @@ class Desk:
             "after": after,
             "answer": answer,
             "questions": [question.to_dict() for question in self.task.questions],
+            "said": self._said(key) if turn == SETTLING else [],
             "texts": texts,
             "turns": {
                 name: turns for name, text in texts.items() if (turns := turns_in(text))
             },
         }
 
+    def _said(self, key: str) -> list[list[str]]:
+        """Return what raters said of a unit, with their names."""
+        answers = RaterAnswers.of(self.store, self.task)
+        given = answers.first.get(key, {})
+        return [[clean(name), clean(answers.shown(one))] for name, one in given.items()]
+
     def _turned(self, key: str, turn: int) -> bool:
-        """Return whether the second of two outputs is shown as A.
+        """Return whether the second of two outputs is shown as A; not where raters' answers stand beside.
 
         It is for half of the pairs, and for the others when they are shown again: a rater who prefers a place
         contradicts themselves.
         """
-        return self.task.kind == "preference" and (int(key[:8], 16) + turn) % 2 == 1
+        if self.task.kind != "preference" or turn == SETTLING:
+            return False
+        return (int(key[:8], 16) + turn) % 2 == 1
 
     def take(self, event: Event) -> dict[str, Any]:
         """Keep a rater's answer and return the next row.
@@ -175,7 +195,7 @@ class Desk:
         return self.next(event.rater)
 
     def _undo(self, event: Event) -> dict[str, Any]:
-        undone = self.store.undo(event.rater, event.request)
+        undone = self.store.undo(event.rater, event.request, settling=self.settling)
         state = self.next(event.rater)
         if undone is None or (undone.unit, undone.turn) not in self.shown:
             return state
@@ -243,7 +263,11 @@ def application(desk: Desk, port: int) -> App:
     @app.get("/api/agreement")
     async def agreement(rater: Rater) -> Response:
         answers = RaterAnswers.of(desk.store, desk.task)
-        return _json(_cleaned(summary(answers, desk.store.raters(), rater)))
+        names = desk.store.raters()
+        if desk.settling:
+            return _json(_cleaned(summary(answers, names)))
+        blind = desk.next(rater)["unit"] is not None
+        return _json(_cleaned(summary(answers, names, rater, blind=blind)))
 
     @app.get("/api/decision")
     async def decision() -> Response:

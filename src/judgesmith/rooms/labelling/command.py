@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +12,7 @@ from pydantic import field_validator
 from judgesmith.cli.commands import Command, Json, Rows, argument, flag
 from judgesmith.errors import OptionError
 from judgesmith.rooms.labelling.request import LabelRequest, Order
+from judgesmith.tables import Cell, Column, Table, with_interval
 
 if TYPE_CHECKING:
     from judgesmith.rooms.labelling.run import LabelSession
@@ -114,6 +116,12 @@ class Label(Command, Rows, Json):
         "the end. Default: none.",
         metavar="SHARE",
     )
+    settle: bool = flag(
+        False,
+        "Show the rows that split their raters, with everybody's answers, and take one decision for each. The export "
+        "has it as settled_by beside the raters' labels; `compile` and `check` take it in place of their mean. Nothing "
+        "is removed.",
+    )
     seed: int = flag(0, "Random seed of the order, and of what --chance draws.")
     port: int = flag(
         0,
@@ -158,6 +166,7 @@ class Label(Command, Rows, Json):
             decide=self.decide,
             judge=self.judge,
             repeats=self.repeats,
+            settle=self.settle,
             seed=self.seed,
         )
 
@@ -168,9 +177,9 @@ class Label(Command, Rows, Json):
         from judgesmith.running.console import err, out, print_json
         from judgesmith.running.plain import one_line
 
-        if self.rows is None and not self.export_only:
+        if self.rows is None and not (self.export_only or self.settle):
             raise OptionError(
-                "give ROWS to label, or --export-only --store FILE for labels that are there"
+                "give ROWS to label, or --store FILE with --export-only or --settle for labels that are there"
             )
         opened = open_store(self.request())
         for note in opened.notes:
@@ -184,7 +193,11 @@ class Label(Command, Rows, Json):
         if self.as_json:
             print_json(result)
             return
-        for line in _summary(result):
+        lines = _summary(result)
+        out.print(one_line(lines[0]), markup=False, soft_wrap=True)
+        if result["raters"]:
+            _raters(result).show(out)
+        for line in lines[1:]:
             out.print(one_line(line), markup=False, soft_wrap=True)
 
     def _serve(self, opened: LabelSession) -> None:
@@ -195,7 +208,7 @@ class Label(Command, Rows, Json):
 
         def started(address: str) -> None:
             err.print(
-                f"labelling {opened.rows} rows at {address}",
+                f"{'settling' if opened.settling else 'labelling'} {opened.rows} rows at {address}",
                 markup=False,
                 soft_wrap=True,
             )
@@ -216,20 +229,20 @@ def _summary(result: dict[str, Any]) -> list[str]:
         f"{result['labels']} labels on {result['rows']} rows, kept in {result['store']}"
     ]
     for one in result["raters"]:
-        if one["same"] is None:
-            again = ""
-        else:
-            again = f", the same answer twice on {one['same']:.0%} of {one['twice']}"
-        lines.append(
-            f"  {one['rater']}: {one['rated']} rated, {one['skipped']} skipped{again}"
-        )
+        for beside in one["beside"]:
+            if beside["doubt"]:
+                lines.append(f"  {beside['doubt']}")
     for one in result["agreement"]:
         if one["rows"]:
             lines.append(
                 f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters"
             )
     if result["split_rows"]:
-        lines.append(f"  raters split on {result['split_rows']} rows (--json has them)")
+        settled = result["settled_rows"]
+        lines.append(
+            f"  raters split on {result['split_rows']} rows, {settled} of them settled (--json has them; --settle "
+            "decides them)"
+        )
     lines += result.get("decision", ())
     if "export" in result:
         lines.append(f"wrote {result['exported']} labels to {result['export']}")
@@ -241,4 +254,47 @@ def _agreement(one: dict[str, Any]) -> str:
 
     if "f1" in one:
         return f"F1 of the marked characters {number(one['f1'])}, with severities {number(one['weighted_f1'])}"
-    return f"Krippendorff's alpha {number(one['alpha'])}, equal answers {number(one['equal'])}"
+    alpha = with_interval(_nan(one["alpha"]), _nan(one["low"]), _nan(one["high"]))
+    return (
+        f"Krippendorff's alpha (interval) {alpha}, equal answers {number(one['equal'])}"
+    )
+
+
+def _raters(result: dict[str, Any]) -> Table:
+    """Return the raters beside each other, a line for each question."""
+    several = len(result["agreement"]) > 1
+    table = Table(
+        [
+            "rater",
+            *(["question"] if several else []),
+            Column("rated", "d"),
+            Column("skipped", "d"),
+            Column("mean", ".2f"),
+            Column("above others", ".2f"),
+            Column("r", ".2f"),
+            "same twice",
+        ],
+        "Raters beside the mean of the others, on the same rows",
+    )
+    for one in result["raters"]:
+        twice = f"{one['same']:.0%} of {one['twice']}" if one["twice"] else "–"
+        for beside in one["beside"] or [dict.fromkeys(("question", *_FIGURES))]:
+            lead, low, high = (_nan(beside[name]) for name in ("lead", "low", "high"))
+            table.add(
+                one["rater"],
+                *([beside["question"]] if several else []),
+                one["rated"],
+                one["skipped"],
+                _nan(beside["mean"]),
+                Cell(lead, low, high),
+                _nan(beside["r"]),
+                twice,
+            )
+    return table
+
+
+_FIGURES = ("mean", "lead", "low", "high", "r")
+
+
+def _nan(value: float | None) -> float:
+    return math.nan if value is None else value

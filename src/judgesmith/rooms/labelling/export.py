@@ -53,14 +53,16 @@ def export(answers: RaterAnswers, path: Path) -> int:
 
 
 def labels(answers: RaterAnswers) -> list[dict[str, Any]]:
-    """Return one record for each answer, in the order of the rows."""
+    """Return one record for each answer, and for what was settled, in the order of the rows."""
     words = _category_words(answers)
     result = []
     for key, unit in answers.units.items():
-        for one in answers.first.get(key, {}).values():
+        decided = answers.settled.get(key)
+        given = [*answers.first.get(key, {}).values(), *([decided] if decided else [])]
+        for one in given:
             row = {
                 name: value
-                for name, value in unit.row.items()
+                for name, value in {**unit.extra, **unit.row}.items()
                 if name != "system" or answers.task.kind != "preference"
             }
             when = datetime.fromtimestamp(one.at, UTC).isoformat(
@@ -71,6 +73,8 @@ def labels(answers: RaterAnswers) -> list[dict[str, Any]]:
                 chosen["chosen_by"] = "suggest"
             if key in answers.chances:
                 chosen[CHANCE] = answers.chances[key]
+            if one is decided:
+                chosen["settled_by"] = one.rater
             result.append(
                 row | _label(answers, one, words) | {"labelled_at": when} | chosen
             )

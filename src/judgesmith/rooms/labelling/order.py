@@ -14,10 +14,11 @@ import numpy as np
 from judgesmith.agreement.correlation import Vector
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.few import read_suggestable
+from judgesmith.rooms.labelling.agreement import as_number
 from judgesmith.rooms.labelling.chances import Chances, in_strata
 from judgesmith.rooms.labelling.deciding import Deciding
 from judgesmith.rooms.labelling.request import LabelRequest
-from judgesmith.rooms.labelling.store import AnswerEvent, Store
+from judgesmith.rooms.labelling.store import Store
 from judgesmith.rooms.labelling.suggestion import suggest
 from judgesmith.rooms.labelling.task import Task, Unit
 from judgesmith.rooms.labelling.units import Units
@@ -147,15 +148,6 @@ def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vecto
     return np.array(
         [np.mean(ratings[line]) if line in ratings else np.nan for line in lines]
     )
-
-
-def as_number(task: Task, one: AnswerEvent) -> float:
-    """Return a rater's answer as one number, higher is better: the first question's, or fewer errors."""
-    assert one.answer is not None
-    if task.kind == "spans":
-        return -float(sum(error["severity"] for error in one.answer["errors"]))
-    question = task.questions[0]
-    return question.number(one.answer[question.name])
 
 
 def sequence(queue: Sequence[str], share: float) -> list[tuple[str, int]]:

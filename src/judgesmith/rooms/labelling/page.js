@@ -74,7 +74,7 @@ function show(told, words) {
   tell([words, row ? `${left} left.` : ""].filter(Boolean).join(" "));
   if (!row) {
     only("top", "end");
-    at("end-text").textContent = told.total ? "Every row has your answer. Undo still takes the last one back. Ctrl-C in the terminal ends the session and writes the export." : "There are no rows.";
+    at("end-text").textContent = told.total ? `Every row ${task.settling ? "is settled" : "has your answer"}. Undo still takes the last one back. Ctrl-C in the terminal ends the session and writes the export.` : "There are no rows.";
     at("end-title").focus();
     return;
   }
@@ -100,6 +100,10 @@ function part(name, text, about = {}) {
 }
 
 function parts() {
+  const said = row.said.length ? [table("What raters said", ["Rater", "Answer"], row.said)] : [];
+  return [...said, ...texts()];
+}
+function texts() {
   const made = ["Source", "Context", "Reference"].filter(name => row.texts[name.toLowerCase()]).map(name => part(name, words_(name.toLowerCase())));
   if (task.kind === "preference") {
     made.push(el("div", {class: "two"}, part("A", words_("output_a"), {judged: true}), part("B", words_("output_b"), {judged: true})));
@@ -329,7 +333,7 @@ at("own-reason").addEventListener("submit", event => { event.preventDefault(); i
 at("skipping").addEventListener("close", () => clearTimeout(chosen));
 
 const percent = share => share === null ? "–" : `${Math.round(100 * share)} %`;
-const two = value => value === null ? "–" : value.toFixed(2);
+const two = value => value == null ? "–" : value.toFixed(2);
 function table(caption, head, rows) {
   return el("div", {class: "scroll"}, el("table", {}, el("caption", {class: "small"}, caption), el("thead", {}, el("tr", {}, ...head.map(cell => el("th", {scope: "col"}, cell)))),
     el("tbody", {}, ...rows.map(cells => el("tr", {}, ...cells.map(cell => el("td", {}, el("bdi", {}, String(cell)))))))));
@@ -337,13 +341,18 @@ function table(caption, head, rows) {
 async function agreement() {
   const {status, told} = await ask(`api/agreement?rater=${encodeURIComponent(rater)}`);
   if (status !== 200) return warn(told.error);
-  const made = [table("Raters", ["Rater", "Rated", "Skipped", "Same answer twice"], told.raters.map(r => [r.rater, r.rated, r.skipped, r.same === null ? "–" : `${percent(r.same)} of ${r.twice}`]))];
+  const several = task.kind !== "spans" && told.agreement.length > 1, spread = (value, low, high) => value === null ? "–" : low === null ? two(value) : `${two(value)} [${two(low)}, ${two(high)}]`;
+  const made = [table("Raters, beside the mean of the others on the same rows", ["Rater", ...(several ? ["Question"] : []), "Rated", "Skipped", "Mean", "Above the others", "r", "Same answer twice"],
+    told.raters.flatMap(r => (r.beside.length ? r.beside : [null]).map(one => [r.rater, ...(several ? [one ? one.question : "–"] : []), r.rated, r.skipped, two(one && one.mean), one ? spread(one.lead, one.low, one.high) : "–", two(one && one.r), r.same === null ? "–" : `${percent(r.same)} of ${r.twice}`])))];
+  for (const r of told.raters) for (const one of r.beside) if (one.doubt) made.push(el("p", {class: "alert"}, one.doubt));
+  if (told.blind) made.push(el("p", {}, "You see the others' answers and figures when you have answered every row."));
   const spans = task.kind === "spans", there = told.agreement.filter(one => one.rows);
-  if (there.length) made.push(table("Between raters", spans ? ["", "F1", "F1 with severities", "Rows"] : ["", "Krippendorff’s alpha", "Equal", "Rows"],
-    there.map(one => spans ? [one.question, two(one.f1), two(one.weighted_f1), one.rows] : [one.question, two(one.alpha), percent(one.equal), one.rows])));
+  if (there.length) made.push(table("Between raters", spans ? ["", "F1", "F1 with severities", "Rows"] : ["", "Krippendorff’s alpha (interval)", "Equal", "Rows"],
+    there.map(one => spans ? [one.question, two(one.f1), two(one.weighted_f1), one.rows] : [one.question, spread(one.alpha, one.low, one.high), percent(one.equal), one.rows])));
   else made.push(el("p", {}, "No row has been answered by two raters yet."));
-  if (told.splits.length) made.push(table("Rows that split the raters, of those that you answered", ["Row", "Answers"], told.splits.map(one => [one.id, Object.entries(one.answers).map(([who, said]) => `${who}: ${said}`).join(" · ")])));
-  if (told.contradictions.length) made.push(table("Rows on which you contradicted yourself", ["Row", "First", "Then"], told.contradictions.map(one => [one.id, one.first, one.second])));
+  if (told.splits.length) made.push(table(task.settling ? "Rows that split the raters" : "Rows that split the raters, of those that you answered", ["Row", "Answers", "Settled"], told.splits.map(one => [one.id, Object.entries(one.answers).map(([who, said]) => `${who}: ${said}`).join(" · "), one.settled ? `${one.settled.by}: ${one.settled.answer}` : "–"])));
+  if (told.contradictions.length) made.push(task.settling ? table("Rows on which raters contradicted themselves", ["Row", "Rater", "First", "Then"], told.contradictions.map(one => [one.id, one.rater, one.first, one.second]))
+    : table("Rows on which you contradicted yourself", ["Row", "First", "Then"], told.contradictions.map(one => [one.id, one.first, one.second])));
   if (told.confused.length) made.push(table("Answers given to the same row: where the guidelines may draw no line", ["", "Answers", "Rows"], told.confused.map(one => [one.question, one.between.join(" and "), one.rows])));
   at("agreement-text").replaceChildren(...made);
   at("agreement").showModal();

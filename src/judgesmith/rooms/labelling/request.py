@@ -35,4 +35,6 @@ class LabelRequest:
     judge: str | None = None
     """The judge that the gate is for: a column; None: the verdicts of `score`."""
     repeats: float | None = None
+    settle: bool = False
+    """Decide the rows that split their raters."""
     seed: int = 0

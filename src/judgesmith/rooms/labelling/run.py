@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.rooms.labelling.agreement import RaterAnswers, summary
+from judgesmith.rooms.labelling.agreement import (
+    RaterAnswers,
+    enough,
+    split_rows,
+    summary,
+)
 from judgesmith.rooms.labelling.deciding import Deciding
 from judgesmith.rooms.labelling.export import export, labels
 from judgesmith.rooms.labelling.order import next_units
@@ -21,19 +26,20 @@ from judgesmith.rooms.labelling.units import Units, read_units
 
 @dataclass
 class LabelSession:
-    """A store that is ready. rows: that are labelled in all."""
+    """A store that is ready. rows: that are labelled in all, or to be settled."""
 
     store: Store
     task: Task
     rows: int
     notes: tuple[str, ...] = ()
     deciding: Deciding | None = None
+    settling: bool = False
 
     def decision(self) -> list[str]:
-        """Return what the labels so far decide, in sentences; none without a question."""
-        if self.deciding is None:
-            return []
+        """Return what the labels so far decide, in sentences; without a question, how sure the raters' agreement is."""
         answers = RaterAnswers.of(self.store, self.task)
+        if self.deciding is None:
+            return list(enough(answers))
         return self.deciding.told(labels(answers))
 
     def result(self, target: Path | None = None) -> dict[str, Any]:
@@ -42,13 +48,12 @@ class LabelSession:
         results: dict[str, Any] = {
             "store": str(self.store.path),
             "kind": self.task.kind,
-            "rows": self.rows,
+            "rows": len(self.store.queue()),
         }
         results |= {"labels": sum(map(len, answers.first.values()))} | summary(
             answers, self.store.raters()
         )
-        if self.deciding is not None:
-            results["decision"] = self.decision()
+        results["decision"] = self.decision()
         if target is not None:
             results |= {"export": str(target), "exported": export(answers, target)}
         return results
@@ -66,12 +71,12 @@ def open_store(request: LabelRequest) -> LabelSession:
     if request.guidelines is not None:
         texts["guidelines"] = _guidelines(request.guidelines)
     store = before = units = None
-    if request.store.is_file() or request.rows is None:
+    if request.store.is_file() or request.rows is None or request.settle:
         store = Store(request.store, create=False)
         before = store.task
     task = _task(request, before)
     deciding = None
-    if request.rows is not None:
+    if request.rows is not None and not request.settle:
         units = read_units(request.rows, task.kind, request.columns)
         deciding = _deciding(request, store, task, texts)
     store = store or Store(request.store)
@@ -80,7 +85,19 @@ def open_store(request: LabelRequest) -> LabelSession:
         _enqueue(store, units, task, request, deciding)
         notes = units.notes
     store.set(task=json.dumps(asdict(task)), **texts)
-    return LabelSession(store, task, len(store.queue()), notes, deciding)
+    rows = len(store.queue())
+    if request.settle:
+        if task.kind in ("preference", "spans"):
+            raise OptionError(
+                f"--settle: labels of kind {task.kind} have no mean that a decision could replace; it is for scores, "
+                "categories, and pass or fail"
+            )
+        rows = len(split_rows(RaterAnswers.of(store, task)))
+        if not rows:
+            raise OptionError(
+                f"--settle: no row of {request.store} splits its raters; label rows by two people or more first"
+            )
+    return LabelSession(store, task, rows, notes, deciding, request.settle)
 
 
 def _deciding(
@@ -190,7 +207,13 @@ def serve(
 
     try:
         name = None if rater is None else rater_name(rater)
-        desk = Desk(opened.store, opened.task, name, opened.decision)
+        desk = Desk(
+            opened.store,
+            opened.task,
+            name,
+            opened.decision,
+            settling=opened.settling,
+        )
     except ValueError:
         raise OptionError(
             "--rater: the name is empty; give one, or leave the option out to be asked"

@@ -38,6 +38,8 @@ _SCHEMA = (
     f"PRAGMA application_id={_APPLICATION}",
     f"PRAGMA user_version={_VERSION}",
 )
+#: The turn of a decision on a row that split its raters, whoever made it.
+SETTLING = 2
 _STANDING = (
     "action != 'undo' AND n NOT IN (SELECT undoes FROM events WHERE undoes IS NOT NULL)"
 )
@@ -47,7 +49,8 @@ _STANDING = (
 class AnswerEvent:
     """A rater's answer on a unit.
 
-    turn: 0, or 1 for the second showing. answer: None for a skip, with its `reason`. at: seconds since 1970.
+    turn: 0, 1 for the second showing, or that of settling. answer: None for a skip, with its `reason`. at: seconds
+    since 1970.
     """
 
     n: int
@@ -173,7 +176,7 @@ class Store:
                 "SELECT coalesce(max(place), 0) FROM units"
             ).fetchone()
             for place, unit in enumerate(units, last + 1):
-                body = json.dumps({"row": dict(unit.row)})
+                body = json.dumps({"row": dict(unit.row), "extra": dict(unit.extra)})
                 self._db.execute(
                     "INSERT OR IGNORE INTO units VALUES (?, ?, ?)",
                     (unit.key, place, body),
@@ -182,7 +185,11 @@ class Store:
     def units(self) -> dict[str, Unit]:
         """Return the units by key, in the order of their first appearance."""
         rows = self._db.execute("SELECT key, body FROM units ORDER BY place")
-        return {key: Unit(key, json.loads(body)["row"]) for key, body in rows}
+        units = {}
+        for key, body in rows:
+            read = json.loads(body)
+            units[key] = Unit(key, read["row"], extra=read.get("extra", {}))
+        return units
 
     def queue(self) -> list[str]:
         """Return the units to be labelled, in their order."""
@@ -212,13 +219,11 @@ class Store:
         return list(last.values())
 
     def raters(self) -> list[str]:
-        """Return the raters' names in the order of their first answer."""
-        return [
-            name
-            for (name,) in self._db.execute(
-                "SELECT rater FROM events GROUP BY rater ORDER BY min(n)"
-            )
-        ]
+        """Return the raters' names in the order of their first answer, without those who only settled."""
+        query = (
+            "SELECT rater FROM events WHERE turn != ? GROUP BY rater ORDER BY min(n)"
+        )
+        return [name for (name,) in self._db.execute(query, (SETTLING,))]
 
     def say(
         self,
@@ -236,7 +241,7 @@ class Store:
         Args:
             rater: name of the rater.
             unit: key of the unit.
-            turn: 0, or 1 for the second showing.
+            turn: 0, 1 for the second showing, or that of settling.
             action: "answer" or "skip".
             body: the answer, or the reason of the skip.
             after: number of the answer that the rater saw to count; None for none.
@@ -259,8 +264,10 @@ class Store:
                 raise Answered(None if standing is None else _answer(standing))
             self._insert(rater, unit, turn, action, body, None, request)
 
-    def undo(self, rater: str, request: str) -> AnswerEvent | None:
-        """Take back the last thing that the rater said; what it was, None where there is nothing."""
+    def undo(
+        self, rater: str, request: str, *, settling: bool = False
+    ) -> AnswerEvent | None:
+        """Take back the last thing that the rater said, or settled; what it was, None where there is nothing."""
         with self._writing():
             again = self._db.execute(
                 "SELECT undoes FROM events WHERE request = ?", (request,)
@@ -269,7 +276,8 @@ class Store:
                 where = "n = ?"
                 value = again[0]
             else:
-                where = f"rater = ? AND {_STANDING}"
+                sign = "=" if settling else "!="
+                where = f"rater = ? AND turn {sign} {SETTLING} AND {_STANDING}"
                 value = rater
             row = self._db.execute(
                 f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY n DESC LIMIT 1",  # noqa: S608

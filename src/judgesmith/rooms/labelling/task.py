@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, assert_never, get_args
 
 from judgesmith.datasets.spans import SEVERITIES
@@ -70,6 +70,12 @@ class Question:
             len(self.choices) - 1
         )
 
+    def level(self, value: str | float) -> float:
+        """Return an answer on people's scale: the score, or the place of the word from 0."""
+        if isinstance(value, int | float):
+            return float(value)
+        return self.number(value) * (len(self.choices) - 1)
+
     def apart(self, one: str | float, other: str | float) -> float:
         """Return the distance of two answers: 0 for equal ones, 1 for the ends of the scale."""
         return abs(self.number(one) - self.number(other))
@@ -96,12 +102,14 @@ class Question:
 class Unit:
     """A row, or a pair of rows, that gets one answer.
 
-    row: the texts and names of the row. line: line of the file, from 1, if the unit is one row of it.
+    row: the texts and names of the row. line: line of the file, from 1, if the unit is one row of it. extra: columns
+    without a role, which go into the export.
     """
 
     key: str
     row: Mapping[str, Any]
     line: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

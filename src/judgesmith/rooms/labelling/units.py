@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from judgesmith.datasets.loading import read_compared
+from judgesmith.datasets.meanings import candidates
 from judgesmith.datasets.row import Row
+from judgesmith.datasets.sheet import Outputs
 from judgesmith.errors import LabelsError
 from judgesmith.evaluating.sources import places, read_file
 from judgesmith.rooms.labelling.task import Kind, Unit
+from judgesmith.rows import WRITTEN
 from judgesmith.running.opening import rows_file
 
-#: A unit without its key: row, line.
-_Keyless = tuple[dict[str, Any], int]
+#: A unit without its key: row, line, extra.
+_Keyless = tuple[dict[str, Any], int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,11 @@ def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
     notes = [
         f"{file.origin}: {len(file.rows) - len(full)} rows without an output are left out"
     ]
-    whole: list[_Keyless] = [
-        (_row(row) | {"output": row.output}, row.line) for row in full
-    ]
+    others = _others(file)
+    whole: list[_Keyless] = []
+    for row in full:
+        extra = {name: row.columns[name] for name in others if name in row.columns}
+        whole.append((_row(row) | {"output": row.output}, row.line, extra))
     return _keyed(file.origin, whole, notes if len(full) < len(file.rows) else ())
 
 
@@ -62,7 +67,7 @@ def _keyed(
     """Return units with keys of what is shown: the same texts are the same unit wherever they stand in the file."""
     seen: Counter[str] = Counter()
     units = []
-    for row, line in candidates:
+    for row, line, extra in candidates:
         shown = {
             name: value
             for name, value in row.items()
@@ -72,8 +77,37 @@ def _keyed(
             :20
         ]
         seen[digest] += 1
-        units.append(Unit(f"{digest}-{seen[digest]}", row, line))
+        units.append(Unit(f"{digest}-{seen[digest]}", row, line, extra))
     return Units(origin, tuple(units), tuple(notes))
+
+
+def _others(file: Outputs) -> list[str]:
+    """Return the columns without a role that say something of a row, but for what may be ratings or a judge's."""
+    names = file.names()
+    found = candidates(file.records, names)
+    of_scores = (
+        name
+        for column, raters in file.columns.aspects.values()
+        for name in (column, *raters)
+    )
+    left_out = {
+        *file.columns.texts.values(),
+        *of_scores,
+        *found.named,
+        *found.certain,
+        *found.whole,
+        *WRITTEN,
+    }
+    return [
+        name
+        for name in names
+        if name not in left_out
+        and not name.startswith("judge_")
+        and not name.startswith("score")
+        and all(
+            isinstance(row.get(name, ""), str | int | float) for row in file.records
+        )
+    ]
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -107,7 +141,7 @@ def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Keyle
             row = _row(a)
             row.pop("system", None)
             texts = {"output_a": a.output, "output_b": b.output}
-            yield row | {"id": pair} | texts, 0
+            yield row | {"id": pair} | texts, 0, {}
     if not different:
         raise LabelsError(
             f"{path.name}: there are no two different outputs to compare; give rows with two outputs (output_a, "
