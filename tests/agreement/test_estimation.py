@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgesmith.agreement.estimation import estimate
+from judgesmith.agreement.estimation import Estimates, SystemEstimate, estimate
 from judgesmith.errors import LabelsError, OptionError
 
 NAN = float("nan")
@@ -409,3 +409,30 @@ def test_four_systems_have_no_line() -> None:
     found, _ = of_systems(1, systems=4)
     assert found.on_line == 0
     assert not any("line" in note for note in found.notes)
+
+
+def test_equal_labels_are_no_certainty_on_the_line() -> None:
+    rng = np.random.default_rng(0)
+    system = np.repeat(np.arange(6), 20)
+    document = np.tile(np.arange(20), 6)
+    judge = system + rng.normal(size=120)
+    rated = np.where(document < 8, judge + rng.normal(size=120), np.nan)
+    about = {"systems": [f"s{k}" for k in system], "documents": document.tolist()}
+
+    def by_name(human: np.ndarray) -> tuple[Estimates, dict[str, SystemEstimate]]:
+        found = estimate(judge, human, **about)
+        return found, {one.system: one for one in found.systems}
+
+    one_equal = np.where((system == 0) & (document < 8), 3.7, rated)
+    found, own = by_name(one_equal)
+    assert found.on_line == 6
+    assert own["s0"].low < own["s0"].mean < own["s0"].high  # the line tells its error
+    assert math.isnan(own["s0"].effective)  # it was told as 0 labels
+    assert own["s1"].effective > 0
+    all_equal = np.where(document < 8, system + 0.7, np.nan)
+    found, own = by_name(all_equal)
+    assert found.on_line == 0
+    assert any("hardly vary" in note for note in found.notes)
+    for one in own.values():  # intervals had no width, and all p were 0
+        assert math.isnan(one.low)
+        assert "all human scores are equal" in (one.reason or "")

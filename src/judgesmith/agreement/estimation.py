@@ -289,6 +289,8 @@ class _Drawn:
         belief = self.line.mean(version, judge_error).wider(1.0, self.together)
         low, high = belief.wider(self.wider).interval(confidence)
         gain = self.alone[one.system] / belief.deviation**2
+        if one.reason is not None:  # equal labels do not tell what one is worth
+            gain = math.nan
         return replace(
             one,
             mean=belief.mean,

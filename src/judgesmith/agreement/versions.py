@@ -151,7 +151,8 @@ def line_through(
     if len(versions) < FEWEST_SHRUNK or len({one.judge for one in versions}) < 2:
         return None, ""
     own = np.asarray(variances, dtype=np.float64)
-    if own.max() > UNEQUAL * np.median(own):
+    middle = np.median(own)
+    if middle < 1e-12 or own.max() > UNEQUAL * middle:
         return (
             None,
             "most versions' ratings hardly vary, so that their means' errors are not known well; each is taken by its "
