@@ -21,6 +21,8 @@ from judgesmith.agreement.decisions import (
     accuracy_when_drawn,
     auc_when_drawn,
     balanced_when_drawn,
+    cohen_when_drawn,
+    found_when_drawn,
     kappa_when_drawn,
     pairwise_when_drawn,
 )
@@ -413,6 +415,9 @@ def _measures(
             ours = _decided(found)[usable]
             people = _said(found)[usable]
             return {
+                "tnr": found_when_drawn(ours, people, units, 0),
+                "tpr": found_when_drawn(ours, people, units, 1),
+                "kappa": cohen_when_drawn(ours, people, units),
                 "balanced_accuracy": balanced_when_drawn(ours, people, units),
                 "auc": auc_when_drawn(x, people, units),
             }

@@ -275,9 +275,6 @@ class CompileReport:
         if self.heldout.new_systems:
             spoken_of = "other documents and systems"
         title = f"Agreement with people on {self.heldout_rows} rows ({self.source}; intervals: {spoken_of})"
-        table = Table(
-            ["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title
-        )
         lines = [
             ("length and overlap", self.surface),
             ("model alone", self.zero_shot),
@@ -289,6 +286,9 @@ class CompileReport:
             (f"compiled, {COMPARED[level]}", inside)
             for level, inside in self.levels.inside.items()
         ]
+        failures = any(agreement.reached.failed for _, agreement in lines)
+        failed = [Column("failed", "d")] if failures else []
+        table = Table(["judge", *numbers, Column("rows", "d"), *failed], title)
         for name, agreement in lines:
             o = agreement.objective
             reached = agreement.reached
@@ -298,7 +298,7 @@ class CompileReport:
                 Cell(agreement.value, agreement.low, agreement.high),
                 *values,
                 reached.n,
-                reached.failed,
+                *([reached.failed] if failures else []),
             )
         return table
 

@@ -583,7 +583,7 @@ def _left_out(
     if 2 * len(scores) < len(column):
         return f"it scored {len(scores)} of {len(column)} rows"
     if np.ptp(scores) == 0:
-        return f"it gives every row {scores[0]:.0f} %"
+        return f"it gives every row {scores[0]:.0f}%"
     correlations = {
         member: correlation(percents[:, member], column)
         for member in staying

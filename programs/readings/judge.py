@@ -462,7 +462,7 @@ class ModelReadings(AsksForms):
         percents[usable] = fit.percents
         self.take(fit.head, *((opened.model, opened.way) if opened else ("",)))
         influence = _influence(fit, table)
-        rest = "experience with other tasks" if experience.numbers else alone
+        rest = "what was learnt on other tasks" if experience.numbers else alone
         return Refinement(
             self.kind,
             percents,
@@ -545,8 +545,8 @@ def _fit_details(fit: HeadFit, opened: Opened | None) -> dict[str, Any]:
 def _why_alone(fit: HeadFit, leader: Column | None, alone: str) -> str:
     """Return why no mixture judges, in words."""
     why = (
-        f"{alone} judges alone: a mixture with the other readings is not clearly ahead of it (Q {fit.q:.2f} by weights "
-        f"that were learnt without the rows, {fit.direct:.2f} by it alone)"
+        f"{alone} is used alone: a combination with other signals is not clearly better (cross-validated Q "
+        f"{fit.q:.2f}, alone {fit.direct:.2f})"
     )
     if leader is not None and fit.direct < INVERSE:
         why += f"; if lower is better, say so: --signal {leader.turned}"
@@ -573,11 +573,14 @@ def _why_mixed(
         rest: What moves a score beside these labels.
     """
     beside = f", the rest from {rest}" if fit.learnt < 1 else ""
-    moved = ", ".join(f"{name} {points:.1f}" for name, points in influence.items())
+    moved = ", ".join(
+        f"{'length and overlap' if name == 'surface' else name} {points:.1f}"
+        for name, points in influence.items()
+    )
     return (
-        f"several signals are combined: cross-validated Q {fit.q:.2f}, against {fit.direct:.2f} for {alone} alone; "
-        f"{fit.learnt:.0%} of what moves a score comes from these labels"
-        f"{beside}; how far it is moved, in percent (standard deviation): {moved}"
+        f"the score combines several signals (cross-validated Q {fit.q:.2f}; {alone} {fit.direct:.2f}). "
+        f"{fit.learnt:.0%} of what moves it comes from these labels{beside}. They move it by (standard deviation, in "
+        f"percent): {moved}"
     )
 
 

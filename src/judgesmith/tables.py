@@ -102,7 +102,7 @@ def with_interval(value: float, low: float, high: float, digits: int = 2) -> str
 
 def p_value(value: float) -> str:
     """Return a p-value, a dash where there is none."""
-    return "<0.0001" if value < 0.0001 else number(value, 4)
+    return "< .001" if value < 0.001 else number(value)
 
 
 def p_in_words(value: float) -> str:
@@ -111,7 +111,7 @@ def p_in_words(value: float) -> str:
     >>> p_in_words(0.0004)
     'p < .001'
     """
-    return "p < .001" if value < 0.001 else f"p = {number(value)}"
+    return f"p {p_value(value)}" if value < 0.001 else f"p = {p_value(value)}"
 
 
 def percent(value: float) -> str:
@@ -226,6 +226,7 @@ class Table:
         widest: characters of the first column and of words before they are folded.
         """
         from rich.cells import cell_len
+        from rich.text import Text
 
         rows = [row.cells for row in self.rows if row.kind != "section"]
         widths = []
@@ -250,25 +251,19 @@ class Table:
                 <= console.width
             ):
                 stop += 1
-            console.print(
-                self._rich([*first, *range(start, stop)], widths, more=start > 0)
-            )
+            if self.title:
+                # Not the title of rich, which is no wider than its table.
+                title = one_line(self.title) + (", continued" if start else "")
+                console.print(Text(title, style="bold"))
+            console.print(self._rich([*first, *range(start, stop)], widths))
             start = stop
 
-    def _rich(
-        self, places: Sequence[int], widths: Sequence[int], *, more: bool
-    ) -> RichTable:
+    def _rich(self, places: Sequence[int], widths: Sequence[int]) -> RichTable:
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        title = None
-        if self.title:
-            continued = ", continued" if more else ""
-            title = Text(one_line(self.title) + continued, style="bold")
         table = RichTable(
-            title=title,
-            title_justify="left",
             box=box.SIMPLE_HEAD if self.header else None,
             show_header=self.header,
             padding=(0, 1),

@@ -127,7 +127,7 @@ def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(
     assert said["calls"] == 0
     # In a fold a mixture may be ahead by chance; ties that it breaks cost Q there.
     assert said["heldout"]["q"] > said["zero_shot"]["q"] - 0.3
-    assert any("gpt4 judges alone: a mixture" in note for note in said["notes"])
+    assert any("gpt4 is used alone: a combination" in note for note in said["notes"])
     assert any("`judgesmith check FILE --plan`" in note for note in said["notes"])
     assert len(judge.outcome.calibration.percent) <= 4  # a line, not six bins
     verdicts = [judge.score(output=f"Text {n}.", gpt4=n % 2) for n in range(6)]

@@ -165,9 +165,9 @@ def test_pass_and_fail_is_told_in_the_words_of_a_team(cli: Any, tmp_path: Path) 
         "r20",
     ]
     said = cli("evaluate", path).said
-    assert "agrees with people on 85 %" in said
+    assert "agrees with people on 85%" in said
     assert "judge: pass" in said
-    assert "recall for fail (TNR) 80%" in said
+    assert "TNR (recall for fail) 80%" in said
     assert cli("evaluate", path, "--fail-under", "accuracy>=0.85").code == 1
 
 
@@ -178,9 +178,18 @@ def test_the_report_passes_and_fails_too(cli: Any, tmp_path: Path) -> None:
         told["passed_by_people"]["value"],
         told["agreement"]["value"],
     ) == (0.55, 0.5, 0.85)
+    # 20 fails and 20 passes: 16 fails are found, 18 passes pass; kappa (0.85 - 0.5) / (1 - 0.5)
+    assert (told["tnr"]["value"], told["tpr"]["value"], told["kappa"]["value"]) == (
+        0.8,
+        0.9,
+        0.7,
+    )
     page = (tmp_path / "set.scored.html").read_text(encoding="utf-8")
     for words in (
+        "TNR <strong>80%</strong>",
+        "κ <strong>0.70</strong>",
         "Passed <strong>55%</strong>",
+        "on these rows, which people rated",
         "people <strong>fail</strong>",
         ">people and judge decide differently<",
     ):

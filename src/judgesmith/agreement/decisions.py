@@ -126,6 +126,18 @@ def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Bounde
     )
 
 
+def found_when_drawn(
+    decided: Places, human: Places, units: Places, place: int
+) -> Bounded:
+    """Return the share of people's rows of one place that are decided so: TNR for fail (0), TPR for pass (1)."""
+    there = human == place
+    alike = there & (decided == place)
+    sums = sums_by(units, alike.astype(float), there.astype(float))
+    return Bounded(
+        lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (int(there.sum()),))
+    )
+
+
 def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """Return the mean of the shares of failed (0) and of passed (1) rows that are decided so; 0.5 is chance."""
     good = human > 0

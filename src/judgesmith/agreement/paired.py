@@ -18,6 +18,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from judgesmith.agreement.correlation import id_codes, vector
 from judgesmith.errors import LabelsError
+from judgesmith.tables import p_in_words
 
 #: The share of commits that are worse by the size that is named which the test finds.
 FOUND = 0.9
@@ -64,9 +65,11 @@ class Paired:
         ends = "" if math.isnan(self.low) else f" [{self.low:+.3f}, {self.high:+.3f}]"
         told = f"{self.difference:+.3f}{ends} on {self.n} inputs"
         if self.p < 1:
-            told += f", p = {self.p:.2g} (level {self.level:.2g})"
+            told += f", {p_in_words(self.p)} (level {self.level:.2g})"
         if not math.isnan(self.finds):
-            told += f"; a loss of {self.finds:.3f} is found in {FOUND:.0%}"
+            told += (
+                f"; a loss of {self.finds:.3f} would be found in {FOUND:.0%} of cases"
+            )
         return told
 
 

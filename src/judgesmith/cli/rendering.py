@@ -68,8 +68,11 @@ def show_report(
 
     Notes in `shown` are not printed again. paid: dollars for calls that were sent; None where a price is unknown.
     """
-    report.table().show(out)
     from judgesmith.optimizers.report import tested
+
+    if decided := told_decisions(report.decisions, report.heldout.by.name):
+        out.print(f"Decisions: {decided}.", markup=False)
+    report.table().show(out)
 
     value, low, high, p = report.difference
     kept = report.selected["candidate"] == "zero-shot" and not any(
@@ -97,10 +100,8 @@ def show_report(
         f"Mean error on the scale {judge.scale}: {number(report.calibrated_error)} calibrated, "
         f"{number(report.uncalibrated_error)} before."
     )
-    if report.decisions is not None:
-        out.print(
-            _decisions(report.decisions, judge, report.heldout.by.name), markup=False
-        )
+    if (decision := judge.outcome.decision) is not None:
+        out.print(f"Decided by the raw score: {decision}.", markup=False)
     if (way := report.way) and way["value"] is not None:
         if way["low"] is not None:
             ends = f"[{way['low']:.0%}, {way['high']:.0%}]"
@@ -122,10 +123,15 @@ def show_report(
     show_notes(report.notes, shown)
 
 
+def candidate_name(candidate: Mapping[str, Any]) -> str:
+    """Return what a candidate of a search is called."""
+    name = str(candidate.get("candidate"))
+    return "model alone" if name == "zero-shot" else name
+
+
 def _chosen(selected: Mapping[str, Any]) -> str:
     """Return the chosen candidate, and the examples in its prompt."""
-    name = selected["candidate"]
-    name = "the model alone" if name == "zero-shot" else name
+    name = candidate_name(selected)
     demos = selected["demos"]
     return (
         f"{name}, {counted(demos, 'example') if demos else 'no examples'} in the prompt"
@@ -162,6 +168,9 @@ def comments_in_words(comments: Sequence[Mapping[str, str]]) -> str:
 
 #: What a decision's measures are called.
 _MEASURES = {
+    "tnr": "TNR",
+    "tpr": "TPR",
+    "kappa": "Cohen's kappa",
     "balanced_accuracy": "balanced accuracy",
     "auc": "AUC",
     "weighted_kappa": "quadratic-weighted kappa",
@@ -170,26 +179,26 @@ _MEASURES = {
 }
 
 
-def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
-    """Return the agreement of decisions with people's on the held-out rows, and the cut points of categories.
+def told_decisions(figures: Any, objective: str = "") -> str:
+    """Return the agreement of decisions with people's on the held-out rows; "" for a judge that makes none.
 
-    The objective, which the table shows, is left out.
+    objective: what the table shows, which is left out.
     """
     from judgesmith.optimizers.measuring import MEASURED
 
-    lines = [
-        f"{name} {number(of['value'])} [{number(of['low'])}, {number(of['high'])}]"
-        for key, name in _MEASURES.items()
-        if MEASURED.get(key) != objective and (of := figures.get(key))
-    ]
-    if judge.outcome.decision is not None:
-        cuts = [f"Decided by the raw score: {judge.outcome.decision}."]
-    else:
-        cuts = []
-    shares = []
-    if lines:
-        shares = [f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}."]
-    return " ".join([*shares, *cuts])
+    if not isinstance(figures, Mapping):  # from a file, perhaps
+        return ""
+    measures = []
+    for key, name in _MEASURES.items():
+        of = figures.get(key)
+        if MEASURED.get(key) != objective and isinstance(of, Mapping):
+            ends = [of.get(end) for end in ("value", "low", "high")]
+            value, low, high = (
+                number(end if isinstance(end, float | int) else None) for end in ends
+            )
+            measures.append(f"{name} {value} [{low}, {high}]")
+    rows = f" ({figures.get('n')} held-out rows)"
+    return ", ".join(measures) + rows if measures else ""
 
 
 def _interval_width(sure: Mapping[str, Any], judge: Judge) -> str:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.markup import escape
 
 from judgesmith.cli.commands import Command, Json, Rows, argument, flag
-from judgesmith.cli.rendering import comments_in_words, objective_label, training_q
+from judgesmith.cli.rendering import (
+    candidate_name,
+    comments_in_words,
+    objective_label,
+    told_decisions,
+    training_q,
+)
 from judgesmith.errors import OptionError
 from judgesmith.running.console import number, out, print_json
 from judgesmith.tables import Cell, Column, Table, shortened
@@ -152,12 +158,14 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     ):
         if (entry := provenance.get(key)) and not aspects:
             lines.append((title, str(entry.get("signature", "–"))))
+    if decided := told_decisions(provenance.get("decisions")):
+        lines.insert(0, ("decisions", decided))
     if selected := provenance.get("selected"):
         candidates = len(provenance.get("candidates", []))
         lines.append(
             (
                 "chosen",
-                f"{selected.get('candidate')}: {training_q(selected, candidates)}",
+                f"{candidate_name(selected)}: {training_q(selected, candidates)}",
             )
         )
     if objective := provenance.get("objective"):
@@ -219,7 +227,7 @@ def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
             Column("failed", "s"),
             Column("rows", "s"),
         ],
-        f"What the search tried ({by} on training rows, each judged without itself; 95 % intervals)",
+        f"What the search tried ({by} on training rows, each judged without itself; 95% intervals)",
     )
     for c in candidates:
         value = Cell(c.get("value", c.get("q")), c.get("low"), c.get("high"))
@@ -227,7 +235,7 @@ def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
             ", dropped" if c.get("dropped") else ""
         )
         table.add(
-            str(c.get("candidate")),
+            candidate_name(c),
             str(c.get("demos")),
             value,
             str(c.get("failed")),

@@ -13,7 +13,7 @@ from rich.markup import escape
 from judgesmith.cli.commands import Command, Json, flag
 
 #: The widest line of the demo: it is shown in the README as it is printed.
-WIDTH = 88
+WIDTH = 80
 #: The model of `--live`.
 SMALL = "local/smollm2-135m"
 #: The rows, after the judge that they name: `check` calls a judge by the file of its verdicts.

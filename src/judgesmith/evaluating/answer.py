@@ -343,7 +343,7 @@ def _follows(
     open_ = [rate for rate in rates if rate.share.low < bar]
     if not open_:
         return (
-            f"It may decide alone on answers like these, if {100 * (1 - bar):.0f} % {wrong} may be wrong.",
+            f"It may decide alone on answers like these, if {100 * (1 - bar):.0f}% {wrong} may be wrong.",
             True,
         )
     below = [rate.more(bar) for rate in open_ if rate.share.value < bar]
@@ -352,7 +352,7 @@ def _follows(
         f"{counted(labels, 'label')} are too few to say whether it may decide alone"
     )
     if times > WORTH_SAYING:
-        return f"{sentence}; it is near the bar of {100 * bar:.0f} %.", None
+        return f"{sentence}; it is near the bar of {100 * bar:.0f}%.", None
     more = max(1, math.ceil(labels * (times - 1)))
     return f"{sentence}; about {more} more would tell.", None
 
@@ -441,8 +441,8 @@ def _preferred(one: Decided, bar: float) -> Answer:
 
 
 def _share(e: Estimate) -> str:
-    """Return a share as `52 % [33, 71]`, a dash where there is none."""
+    """Return a share as `52% [33, 71]`, a dash where there is none."""
     if math.isnan(e.value):
         return "–"
     ends = "" if math.isnan(e.low) else f" [{100 * e.low:.0f}, {100 * e.high:.0f}]"
-    return f"{100 * e.value:.0f} %{ends}"
+    return f"{100 * e.value:.0f}%{ends}"

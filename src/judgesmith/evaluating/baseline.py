@@ -28,6 +28,7 @@ from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.decided import Decided
 from judgesmith.evaluating.gate import Gate
 from judgesmith.evaluating.sources import Judged, plain_name
+from judgesmith.tables import p_in_words
 
 FORMAT = "judgesmith.baseline/1"
 #: The fewest rows that both runs have to have.
@@ -59,13 +60,15 @@ class Again:
             told += f" [{self.low:+.3f}, {self.high:+.3f}]"
         told += f" since the baseline, on {self.rows} rows"
         if self.worse:
-            told += f": worse, p = {self.p:.2g} (level {self.level:.2g})"
+            told += f": worse, {p_in_words(self.p)} (level {self.level:.2g})"
         elif self.p < 1:
-            told += f": not surely worse, p = {self.p:.2g} (level {self.level:.2g})"
+            told += f": not surely worse, {p_in_words(self.p)} (level {self.level:.2g})"
         else:
             told += ": no change"
         if not math.isnan(self.finds):
-            told += f"; a loss of {self.finds:.3f} is found in {FOUND:.0%}"
+            told += (
+                f"; a loss of {self.finds:.3f} would be found in {FOUND:.0%} of cases"
+            )
         return told
 
 

@@ -238,8 +238,8 @@ def error_of_rule(confidence: float, *, anytime: bool, again: bool) -> str:
         again: Gates that were passed before were tested against that run alone.
     """
     if anytime:
-        return f"at most {100 * ALPHA:g} % for a judge at the bar, looked at after every label"
-    once = f"at most {50 * (1 - confidence):g} % for a judge at the bar, looked at once on fresh labels"
+        return f"at most {100 * ALPHA:g}% for a judge at the bar, looked at after every label"
+    once = f"at most {50 * (1 - confidence):g}% for a judge at the bar, looked at once on fresh labels"
     if again:
         return f"{once}; since then tested only for agreeing less than in that run"
     return once

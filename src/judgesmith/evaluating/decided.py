@@ -28,13 +28,13 @@ from judgesmith.tables import Column, Table, p_in_words, percent, shortened
 
 #: What the two sides have in common, of pass and fail, and of more categories.
 OF_TWO = {
+    "recall": "TNR (recall for fail)",
+    "tpr": "TPR (recall for pass)",
+    "kappa": "Cohen's kappa",
     "agreement": "agreement",
     "balanced": "balanced accuracy",
     "precision": "precision for fail",
-    "recall": "recall for fail (TNR)",
-    "tpr": "recall for pass (TPR)",
     "f1": "F1 for fail",
-    "kappa": "Cohen's kappa",
     "judge": "pass rate, judge",
     "people": "pass rate, people",
 }
@@ -201,7 +201,6 @@ class Decided:
         figures = "; ".join(
             f"{title} {_shown(key, self.figures[key])}"
             for key, title in self.titles.items()
-            if key != "agreement"
         )
         usual = len(self.names) > 2 or self.names == ("fail", "pass")
         if usual:
@@ -210,7 +209,7 @@ class Decided:
             called = f" Fail is {self.names[0]!r}, pass is {self.names[1]!r}."
         constant = f" Always {self.commonest!r} would agree on {percent(self.figures['constant'].value)}."
         yield (
-            f"Agreement {_shown('agreement', self.figures['agreement'])}; {figures}.{called}{constant}",
+            f"{figures[0].upper()}{figures[1:]}.{called}{constant}",
             table,
         )
         rates = Table(["system", Column("rows", "d"), "judge", "people"], "Pass rates")

@@ -36,8 +36,8 @@ class PassRate:
     def __str__(self) -> str:
         ends = f"[{100 * self.low:.0f}, {100 * self.high:.0f}]"
         return (
-            f"Of all {self.rows} answers, people would pass {100 * self.value:.0f} % {ends}, by {self.labels} labels "
-            f"and {self.judge}'s verdicts (it passes {100 * self.naive:.0f} %). The labels have to be a random part."
+            f"Of all {self.rows} answers, people would pass {100 * self.value:.0f}% {ends}, by {self.labels} labels "
+            f"and {self.judge}'s verdicts (it passes {100 * self.naive:.0f}%). The labels have to be a random part."
         )
 
     def to_dict(self) -> dict[str, Any]:

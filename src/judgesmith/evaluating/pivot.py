@@ -305,7 +305,7 @@ def _agreement_in_words(best: Mapping[str, Any]) -> tuple[str, str]:
         value = with_interval(best["value"], best["low"], best["high"])
         return "at", f"{title_of(best['coefficient'])} {value}"
     limits = interval(100 * best["low"], 100 * best["high"], 0)
-    return "on", f"{100 * best['value']:.0f} % {limits}".strip() + " of the rows"
+    return "on", f"{100 * best['value']:.0f}% {limits}".strip() + " of the rows"
 
 
 def _surely(row: Mapping[str, Any]) -> str:

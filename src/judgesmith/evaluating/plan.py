@@ -110,7 +110,7 @@ class Plan:
             )
         for what, now, labels in self.told:
             yield (
-                f"Two judges: with {self.labels} labels a difference of {now:.2f} in {what} is found in 80 %; one of "
+                f"Two judges: with {self.labels} labels a difference of {now:.2f} in {what} is found in 80%; one of "
                 f"0.1 needs {labels}."
             )
         yield from self.gates

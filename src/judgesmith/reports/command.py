@@ -62,7 +62,7 @@ class Report(Command, Rows, Worded, Json):
                 {"output": str(target)} | sums | {"bytes": size, "seconds": seconds}
             )
             return
-        out.print(clean(str(data.trust)), markup=False, soft_wrap=True)
+        out.print(clean(data.trusted), markup=False, soft_wrap=True)
         for note in data.notes:
             err.print(f"note: {clean(note)}", style="yellow", markup=False)
         text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"

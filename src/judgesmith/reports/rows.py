@@ -162,6 +162,12 @@ class Scored:
         people = places(human, self.marks.levels)
         return Side("", judge, people, np.abs(judge - people))
 
+    @property
+    def trusted(self) -> str:
+        """How far the scores may be trusted, in words."""
+        rated = not np.isnan(self.sides[0].human).all()
+        return self.trust.in_words(rated=rated)
+
     def word(self, rating: float) -> str:
         """A rating of people as they gave it: a category, or a number."""
         if self.marks.kind == "score" or not self.marks.levels:
@@ -642,7 +648,7 @@ def summarise(data: Scored) -> dict[str, Any]:
     places = _places(judged)
     errors = places.total()
     return {
-        "trust": data.trust.to_dict() | {"in_words": str(data.trust)},
+        "trust": data.trust.to_dict() | {"in_words": data.trusted},
         "rows": len(rows),
         "documents": len(set(documents)),
         "scored": score.n,
@@ -685,27 +691,40 @@ def _with_ends(values: Sequence[float]) -> dict[str, Any]:
 
 
 def _shares_passed(data: Scored) -> dict[str, dict[str, Any]]:
-    """Return the shares of passed rows and of agreement, for judges that decide."""
+    """Return the shares of passed rows, and how far a judge that decides agrees with people."""
     decided = data.passed()
     if decided is None:
         return {}
-    shares = {} if data.compared else {"passed": decided.score}
+    ones = np.ones(len(data.rows))
+    asked = {"agreement": ("accuracy", 1 - decided.gap, ones)}
     if not data.compared:
-        shares["passed_by_people"] = decided.human
-    shares["agreement"] = 1 - decided.gap
+        sides = (decided.score, decided.human)
+        asked |= {
+            "passed": ("accuracy", decided.score, ones),
+            "passed_by_people": ("accuracy", decided.human, ones),
+            "tnr": ("recall", *sides),
+            "tpr": ("tpr", *sides),
+            "kappa": ("cohen-kappa", *sides),
+        }
     documents = np.array([row.row.doc_id for row in data.rows], dtype=object)
-    result = {}
-    for name, values in shares.items():
-        if not np.isnan(values).all():
-            result[name] = _share(values, documents)
-    return result
+    return {
+        name: found
+        for name, (measure, ours, theirs) in asked.items()
+        if (found := _measured(measure, ours, theirs, documents)) is not None
+    }
 
 
-def _share(values: Vector, documents: Any) -> dict[str, Any]:
-    """Return the share of ones, and the interval that `judgesmith check` gives it."""
-    rows = ~np.isnan(values)
-    ones = np.ones(int(rows.sum()), dtype=np.intp)
-    options = EvaluationOptions(rounds=1000 if len(ones) < MANY else 100)
-    units = id_codes(documents[rows].tolist(), len(ones), "documents")
-    share = estimate("accuracy", values[rows].astype(np.intp), ones, units, options)
-    return _with_ends((share.value, share.low, share.high))
+def _measured(
+    measure: str, ours: Vector, theirs: Vector, documents: Any
+) -> dict[str, Any] | None:
+    """Return a measure of decisions with the interval that `judgesmith check` gives it; None without rows."""
+    rows = ~np.isnan(ours + theirs)
+    if not rows.any():
+        return None
+    count = int(rows.sum())
+    options = EvaluationOptions(rounds=1000 if count < MANY else 100)
+    units = id_codes(documents[rows].tolist(), count, "documents")
+    x = ours[rows].astype(np.intp)
+    y = theirs[rows].astype(np.intp)
+    found = estimate(measure, x, y, units, options)
+    return _with_ends((found.value, found.low, found.high))

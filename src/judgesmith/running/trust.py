@@ -116,7 +116,10 @@ class Trust:
         return {name: value for name, value in values.items() if value}
 
     def __str__(self) -> str:
-        """Return it in words."""
+        return self.in_words()
+
+    def in_words(self, *, rated: bool = False) -> str:
+        """Return it in words. rated: whether people rated the rows that were scored."""
         whose = f"Scored by {self.judge or 'a judge'}"
         whose += f" with {self.model}" if self.model else ""
         if self.scale is not None:
@@ -124,10 +127,8 @@ class Trust:
         if self.note:
             return f"{whose}. {self.note[0].upper()}{self.note[1:]}."
         if not self.agreement:
-            return (
-                f"{whose}. How far it agrees with people was not measured: `judgesmith check` does so on rows that "
-                "people rated."
-            )
+            where = "these rows, which" if rated else "rows that"
+            return f"{whose}. `judgesmith check` measures how far it agrees with people, on {where} people rated."
         told = f"{whose}. Agreement with people, on rows held out of compiling: {in_words(self.agreement)}."
         if self.baseline:
             told += f" Length and overlap alone: {in_words(self.baseline)}."

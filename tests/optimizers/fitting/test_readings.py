@@ -70,7 +70,7 @@ def test_the_report_says_what_weighs(compiled: Judge) -> None:
     (note,) = [
         note
         for note in compiled.report.notes
-        if "of what moves a score comes from these labels" in note
+        if "of what moves it comes from these labels" in note
     ]
     assert f"{by_name['with the labels']['weight']:.0%}" in note
     assert set(said["surface"]) == set(said["heldout"])
@@ -209,9 +209,9 @@ def test_a_hosted_models_own_score_has_the_first_word(
     )
     assert ("head" in judge.method.fitted()) is weighed
     said = (
-        "several signals are combined: "
+        "the score combines several signals "
         if weighed
-        else "the model's own score judges alone"
+        else "the model's own score is used alone"
     )
     assert any(said in note for note in judge.report.notes)
 

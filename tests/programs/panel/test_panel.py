@@ -188,7 +188,7 @@ def test_members_that_say_the_same_are_asked_no_more(scripted: MakeScripted) -> 
     ("bad", "why"),
     [
         (lambda request: Unanswered("HTTP 400", again=False), "it scored 0 of 46 rows"),
-        (lambda request: said(form_of(request), 50.0), "it gives every row 50 %"),
+        (lambda request: said(form_of(request), 50.0), "it gives every row 50%"),
     ],
     ids=["silent", "constant"],
 )

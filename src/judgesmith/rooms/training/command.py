@@ -125,7 +125,7 @@ def _show(report: DistillReport, output: Path) -> None:
     numbers = (Column(name, ".2f") for name in ("Q", "r", "rho", "tau"))
     costs = (Column("calls/row", ".1f"), Column("s/row", ".2f"))
     table = Table(
-        ["", *numbers, Column("student's lead", "+.2f"), Column("p", ".3f"), *costs],
+        ["", *numbers, Column("student's lead", "+.2f"), Column("p", "p"), *costs],
         "On the held-out rows",
     )
     for one in report.contenders:
