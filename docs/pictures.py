@@ -2,8 +2,8 @@
 
     python docs/pictures.py [NAME...]
 
-pictures.json has a digest of the text of each page that was photographed. A test makes the pages again and compares, so
-that a picture is of the page as it is.
+pictures.json has a digest of each page that was photographed. A test makes the pages again and compares, so that a
+picture is of the page as it is.
 """
 
 import hashlib
@@ -38,12 +38,9 @@ WRITTEN = {
 LABEL = ROOT / "src/judgesmith/rooms/labelling"
 #: What differs from one run, release or machine to the next: dates, our version, and how figures are drawn.
 VARIES = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|judgesmith \d+\.\d+\.\d+|<svg.*?</svg>|<script.*?</script>",
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|judgesmith \d+\.\d+\.\d+|<svg.*?</svg>",
     re.DOTALL,
 )
-STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
-#: Characters of a page's text that its picture shows, about.
-SEEN = 1500
 
 
 def written(name: str, folder: Path, run: Callable[..., object]) -> Path:
@@ -57,15 +54,13 @@ def written(name: str, folder: Path, run: Callable[..., object]) -> Path:
 
 
 def digest(page: Path) -> str:
-    """Return a digest of what a picture of a page shows: the beginning of its text, and its style."""
-    text = VARIES.sub("", page.read_text(encoding="utf-8"))
-    said = re.sub(r"<[^>]*>", " ", STYLE.sub("", text).partition("<body")[2])
-    return _digest(" ".join(said.split())[:SEEN] + "".join(STYLE.findall(text)))
+    """Return a digest of a page: its text, markup, style and scripts."""
+    return _digest(VARIES.sub("", page.read_text(encoding="utf-8")))
 
 
 def digest_of_label() -> str:
     """Return a digest of what the label page is made of."""
-    parts = [LABEL / "page.css", LABEL / "page.html"]
+    parts = [LABEL / f"page.{kind}" for kind in ("css", "html", "js")]
     return _digest("".join(part.read_text(encoding="utf-8") for part in parts))
 
 

@@ -159,7 +159,7 @@ def test_the_block_of_the_readme_is_what_the_demo_prints(
     said = cli("demo").said
     assert script("demo").with_block(README, said) == README
     assert len(said.splitlines()) <= 25
-    assert max(map(len, said.splitlines())) <= 88
+    assert max(map(len, said.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", script("pictures").WRITTEN)

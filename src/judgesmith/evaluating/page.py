@@ -14,6 +14,7 @@ import scipy
 from judgesmith.agreement.correlation import Vector
 from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
 from judgesmith.errors import OptionError
+from judgesmith.evaluating.answer import Answer
 from judgesmith.evaluating.decided import LISTED, Decided
 from judgesmith.evaluating.pivot import Pivot, behind_means, headline, pivots
 from judgesmith.evaluating.sources import Judged
@@ -34,9 +35,9 @@ def render(
     notes: Sequence[str],
     decided: Sequence[Decided] = (),
     beside: Sequence[tuple[str, Table]] = (),
-    lead: str = "",
+    answers: Sequence[Answer] = (),
 ) -> str:
-    """Return the page. beside: further tables, with their introductions. lead: the result, else the headline."""
+    """Return the page. beside: further tables, with their introductions. answers: the result, else the headline."""
     tables = pivots(result)
     first, *others = map(pivot_table, tables)
     folds = [_fold(table.title, table) for table in others]
@@ -44,13 +45,14 @@ def render(
     main = sum(pivot.coefficient == tables[0].coefficient for pivot in tables) - 1
     agreement = [first, *folds[:main], _legend(tables, result)]
     agreement += _lines(notes, "note", " on these numbers")
-    sections = [Section("Agreement", agreement)]
+    sections = []
     for decisions in decided:
         parts: list[Any] = []
         for about, table in decisions.tables(LISTED):
             if len(table):
                 parts += [about, table] if about else [table]
         sections.append(Section(f"Decisions: {decisions.name}", parts))
+    sections.append(Section("Agreement", agreement))
     sections.append(Section("Intervals", _forest(tables[0])))
     sections += _charts(data, result)
     reasons = _lines(undefined(result), "undefined number")
@@ -62,8 +64,11 @@ def render(
     return render_page(
         f"Agreement with the human ratings: {data.origin}",
         sections,
-        lead=lead or headline(result),
-        about=[f"{_size(data)} · {_method(result)}"],
+        lead="\n".join(map(str, answers)) or headline(result),
+        about=[
+            *(" ".join(one.facts) for one in answers if one.facts),
+            f"{_size(data)} · {_method(result)}",
+        ],
         style="figcaption { max-width: 19rem; }",
     )
 

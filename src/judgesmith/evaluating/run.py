@@ -288,8 +288,9 @@ def _write(
     texts: dict[Path, str] = {}
     if request.output is not None:
         tables = results.beside.tables()
-        lead = "\n".join(map(str, results.answers))
-        page = render(data, result, results.notes, results.decided, tables, lead)
+        page = render(
+            data, result, results.notes, results.decided, tables, results.answers
+        )
         texts[request.output] = page
     if request.baseline is not None and begun is not None:
         texts[request.baseline] = begun
