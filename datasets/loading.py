@@ -24,6 +24,7 @@ from judgesmith.datasets.roles import is_role, remembered
 from judgesmith.datasets.row import OVERALL, Row
 from judgesmith.datasets.sheet import Outputs, labels_of, outputs_of
 from judgesmith.datasets.tables import Table
+from judgesmith.datasets.wide import Wide
 from judgesmith.errors import LabelsError, OptionError
 
 if TYPE_CHECKING:
@@ -392,14 +393,16 @@ def read_compared(
     chosen = remembered(records, columns)
     if export is not None:
         chosen = export.columns(chosen, table.origin)
-    if "output" in chosen:
-        pairs = None
-    else:
-        pairs = Pairs.find(names_of(plain, verdicts=False), chosen, decided=False)
+    names = names_of(plain, verdicts=False)
+    pairs = None
+    if "output" not in chosen:
+        pairs = Pairs.find(names, chosen, decided=False)
     if pairs is None:
         return None
     if pairs.decided:
         pairs.refuse_bits(plain, table.origin)
+    elif Wide.find(names, plain) is not None:
+        return None
     sides = list(_sides(pairs, plain))
     roles = {role: name for role, name in chosen.items() if role not in _OF_PAIRS}
     rows = [row for row, _ in iter_rows(sides, columns=roles | {"output": "output"})]

@@ -16,6 +16,7 @@ from judgesmith.datasets.preferences import Pairs
 from judgesmith.datasets.problems import Problem
 from judgesmith.datasets.roles import is_role, remembered
 from judgesmith.datasets.tables import Record, Table
+from judgesmith.datasets.wide import Wide
 from judgesmith.errors import LabelsError
 from judgesmith.rows import DERIVED, WRITTEN, as_text
 
@@ -114,9 +115,12 @@ def plain_records(
         unwrapped = export.records(rows, table.origin)
         chosen = export.columns(chosen, table.origin)
     pairs = _pairs(table.origin, unwrapped, chosen, kind, export)
+    names = names_of(unwrapped, verdicts=False)
+    wide = None
+    if pairs is None and export is None and chosen.get("output") not in names:
+        wide = Wide.find(names, unwrapped)
     judged_by: list[str] = []
     if pairs is not None:
-        names = names_of(unwrapped, verdicts=False)
         free = [name for name in names if not is_role(name)]
         judged_by = pairs.judged_by(unwrapped, free)
         pairs.refuse_bits(unwrapped, table.origin)
@@ -125,13 +129,18 @@ def plain_records(
     for line, record in enumerate(unwrapped, 1):
         if all(unrated(value) for value in record.values()):
             plain.skipped[line] = "the row is empty"
-        elif pairs is None:
-            plain.records.append(record)
-            plain.lines.append(line)
         else:
-            sides = _sides(plain, pairs, record, line)
-            plain.records.extend(sides)
-            plain.lines.extend([line] * len(sides))
+            several = [record]
+            if wide is not None:
+                several = list(wide.rows(record, line))
+                if not several:
+                    plain.skipped[line] = "no output"
+            elif pairs is not None:
+                several = _sides(plain, pairs, record, line)
+            plain.records.extend(several)
+            plain.lines.extend([line] * len(several))
+    if wide is not None:
+        table.notes.append(f"{table.origin}: {wide}")
     return plain
 
 

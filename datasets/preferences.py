@@ -291,6 +291,16 @@ class Pairs:
         return rows
 
 
+def is_side(name: str) -> bool:
+    """Return True if a name is that of a side, such as a, 2, or left, and says nothing of what stands there."""
+    return name.casefold() in _SIDES
+
+
+def names_outputs(name: str) -> bool:
+    """Return True if a name, with underscores between its words, is that of a column of outputs."""
+    return name in _OF_OUTPUT or (bool(name) and name in _OUTPUTS)
+
+
 def names_a_side(value: Any, pairs: Pairs) -> bool:
     """Return True if an answer is a word for the better one of two outputs, or for a tie."""
     if not isinstance(value, str) or NUMBER.fullmatch(value.strip()):

@@ -72,6 +72,8 @@ def rated_rows(
     if _sums_up([row for _, row in labelled], aspect):
         place, _ = labelled.pop()
         rated.skipped[plain.lines[place]] = "a total or mean of the other ratings"
+    for place, _ in labelled:  # another output of the row has no rating
+        rated.skipped.pop(plain.lines[place], None)
     for group in _by_output(plain, labelled, columns):
         for _, row, who in group:
             if not row.settled:

@@ -32,6 +32,11 @@ def is_role(name: str) -> bool:
     return any(plain_name(name) in tier for tiers in ROLES.values() for tier in tiers)
 
 
+def is_output(name: str) -> bool:
+    """Return True if a column's name is one of the outputs'."""
+    return any(plain_name(name) in tier for tier in ROLES["output"])
+
+
 def is_score(name: str) -> bool:
     """Return True if a column's name says no more than that it is a score."""
     return any(plain_name(name) in tier for tier in ROLES["score"])

@@ -460,7 +460,8 @@ def _name_versions(names: Sequence[str], parts: Sequence[_Part]) -> None:
         if lacking:
             raise LabelsError(
                 f"{part.origin}: {lacking} of {len(part.answers)} rows do not say which version they are of; name the "
-                "column with --columns system=NAME, or give a file for each version"
+                "column with --columns system=NAME, give a file for each version, or rename columns (answer v1, "
+                "answer v2)"
             )
         return
     stems = [Path(name).name.split(".")[0] for name in names]
