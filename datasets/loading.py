@@ -441,9 +441,14 @@ def count_rows(path: str | PathLike[str]) -> int | None:
     path = Path(path)
     form = format_of(path)
     try:
-        return form.count(path)
+        count = form.count(path)
+        if count is None:
+            return None
+        head = list(itertools.islice(open_table(path).records, 20))
     except (LabelsError, OSError, ValueError):
         return None  # reading it raises what is wrong
+    wide = Wide.find(names_of(head, verdicts=False), head, rated=False)
+    return count if wide is None else count * len(wide.versions)
 
 
 def _iter_rows(
@@ -456,13 +461,19 @@ def _iter_rows(
     plain = head if export is None else export.records(head, table.origin)
     names = names_of(plain, verdicts=False)
     columns = remembered(head, columns)
+    wide = None
+    if export is None and columns.get("output") not in names:
+        wide = Wide.find(names, plain, rated=False)
+    if wide is not None:
+        plain = [row for record in plain for row in wide.rows(record, 1)]
+        names = names_of(plain, verdicts=False)
     chosen_columns = Columns.find(
         names, table.origin, chosen=columns, scores_needed=False, records=plain
     )
     roles = chosen_columns.reading(plain, decimal_comma=table.decimal_comma)
-    for line, record in enumerate(itertools.chain(head, table.records), 1):
+    for line, whole in enumerate(itertools.chain(head, table.records), 1):
         place = f"{table.origin}, row {line}"
-        row = roles.row(
-            record if export is None else export.record(record, place), line
-        )[0]
-        yield row, roles.pointed(record) if table.decimal_comma else record
+        for record in [whole] if wide is None else wide.rows(whole, line):
+            read = record if export is None else export.record(record, place)
+            row, _ = roles.row(read, line)
+            yield row, roles.pointed(record) if table.decimal_comma else record

@@ -20,7 +20,7 @@ _Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Wide:
-    """The columns of each version: what they hold -> version -> column; `output` and at least one other are there.
+    """The columns of each version: what they hold -> version -> column.
 
     Each version has the same. A version is called as in the name of its output's column.
     """
@@ -29,12 +29,16 @@ class Wide:
 
     @classmethod
     def find(
-        cls, names: Sequence[str], records: Sequence[Mapping[str, Any]]
+        cls,
+        names: Sequence[str],
+        records: Sequence[Mapping[str, Any]],
+        *,
+        rated: bool = True,
     ) -> Wide | None:
         """Find the columns of two or more versions; None for another table.
 
         The outputs' names differ in nothing but a beginning or an end ("GPT-4 answer", "answer_v2"), which names of
-        others share. One of these has to hold something other than texts, as ratings do.
+        others share. One of these has to hold something other than texts, as ratings do, unless `rated` is False.
         """
         if any(map(is_output, names)):
             return None
@@ -60,12 +64,12 @@ class Wide:
             for stem, columns in others.items()
             if len(columns) == len(versions)
         }
-        rated = [
+        numbers = [
             stem
             for stem, columns in whole.items()
             if not any(text_like(records, name) for name in columns.values())
         ]
-        if not rated:
+        if rated and not numbers:
             return None
         of_output = dict(zip(called.values(), outputs, strict=True))
         return cls({"output": of_output, **whole})

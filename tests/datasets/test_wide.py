@@ -1,6 +1,7 @@
 """Tables whose rows have several versions' outputs, each with its own ratings."""
 
 import csv
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 import judgesmith as js
+from judgesmith.datasets.loading import count_rows
 
 TEXTS = ("Press the button until it blinks.", "Wait for the green light, then retry.")
 
@@ -143,3 +145,28 @@ def test_a_judge_of_such_a_table_is_checked_on_another_one(
     assert cli("compile", path, *model, *how).code == 0
     told = cli("check", path, "--judge", judge, "--api-base", server.base, "--json")
     assert told.json["rows"] == 24
+
+
+def test_each_version_is_scored(
+    cli: Any, server: Any, judge_file: Path, tmp_path: Path
+) -> None:
+    names = ("Question", "Answer v1", "Answer v2")
+    path = table(tmp_path, names, *(row[:3] for row in rows_of(5)))
+    assert count_rows(path) == 10
+    scored = tmp_path / "scored.jsonl"
+    run = (
+        "score",
+        path,
+        "--judge",
+        judge_file,
+        "--api-base",
+        server.base,
+        "-o",
+        scored,
+    )
+    assert cli(*run).code == 0
+    assert cli(*run).code == 0  # nothing is left to do
+    rows = [json.loads(line) for line in scored.read_text("utf-8").splitlines()]
+    assert [row["id"] for row in rows[:3]] == ["1-v1", "1-v2", "2-v1"]
+    assert [row["system"] for row in rows] == ["v1", "v2"] * 5
+    assert all(row["verdict"]["score"] is not None for row in rows)
