@@ -247,6 +247,9 @@ def test_several_processes_share_a_port_and_their_limits_and_count_together(
     )  # each has room for 8 / 2 rows
 
     first, _ = workers_of(server_.process.pid)
+    first.suspend()  # asked whether it lives, it dies without an answer
+    for _ in range(20):
+        assert server_.http.get("/metrics").status_code == 200
     first.kill()
     until(lambda: first.pid not in [one.pid for one in workers_of(server_.process.pid)])
     until(lambda: len(workers_of(server_.process.pid)) == 2)

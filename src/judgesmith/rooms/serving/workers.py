@@ -124,6 +124,10 @@ class Supervisor(Multiprocess):
     def keep_subprocess_alive(self) -> None:
         """Replace the processes that died."""
         before = [process.pid for process in self.processes]
+        for process in self.processes:
+            # While this side holds the worker's end of their pipe, a worker that dies before it answers is waited for
+            # as long as one that hangs.
+            process.child_conn.close()
         super().keep_subprocess_alive()
         for old, new in zip(before, self.processes, strict=True):
             if self.log and new.pid != old:
