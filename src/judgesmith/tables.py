@@ -14,11 +14,12 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
+    from rich.console import Console, Group, RenderableType
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -130,6 +131,9 @@ def formatted(value: Any, form: str) -> str:
 
 # Tables --------------------------------------------------------------------------------------------------------------
 
+#: Cells of words are not folded to fewer characters than this on a terminal.
+FOLDED = 24
+
 
 class Column(NamedTuple):
     """A column. form: the format of its numbers, "" for words. limits: the format of intervals, by default `form`."""
@@ -185,6 +189,51 @@ class Row(NamedTuple):
     kind: str = ""
 
 
+class Size(NamedTuple):
+    """The characters of a column on a terminal, by how far it is folded."""
+
+    whole: int
+    """With nothing folded."""
+    cells: int
+    """With the title folded; words too, if it holds words."""
+    least: int
+    """With intervals below their values, too."""
+    words: bool = False
+
+
+def fitted(sizes: Sequence[Size], width: int) -> list[int] | None:
+    """Return the width of each column of a table; None if it needs more than `width`, two for each gap.
+
+    Numbers are folded in all columns or in none.
+
+    >>> number, words = Size(22, 18, 12), Size(40, 24, 24, words=True)
+    >>> fitted([words, number], 66)
+    [40, 22]
+    >>> fitted([words, number], 48)
+    [26, 18]
+    >>> fitted([words, number], 40)
+    [24, 12]
+    >>> fitted([words, number], 39)
+    """
+    gaps = 2 * len(sizes)
+    if sum(size.least for size in sizes) + gaps > width:
+        return None
+    widths = [size.cells for size in sizes]
+    beside = sum(widths) + gaps <= width
+    if not beside:
+        widths = [size.least for size in sizes]
+    for words in (True, False) if beside else (True,):
+        lacks = [
+            size.whole - own if size.words == words else 0
+            for size, own in zip(sizes, widths, strict=True)
+        ]
+        lacking = sum(lacks)
+        given = min(width - gaps - sum(widths), lacking)
+        for k, lack in enumerate(lacks if lacking else ()):
+            widths[k] += lack * given // lacking
+    return widths
+
+
 class Table:
     """See the module. columns: a plain text is a column of words. kind: its class in a page."""
 
@@ -220,45 +269,65 @@ class Table:
 
     # -- terminal
 
-    def show(self, console: Console, *, widest: int = 24) -> None:
-        """Print the table; one that is too wide is printed in blocks of columns.
+    def show(self, console: Console) -> None:
+        """Print the table; one that is too wide is a list with a block for each row.
 
-        widest: characters of the first column and of words before they are folded.
+        Words and numbers are never broken. Cells are folded between words, or between value and interval.
         """
-        from rich.cells import cell_len
         from rich.text import Text
 
-        rows = [row.cells for row in self.rows if row.kind != "section"]
-        widths = []
-        for k, column in enumerate(self.columns):
-            texts = [self._cell(row[k], column).plain for row in rows]
-            title = one_line(column.title) if self.header else ""
-            widths.append(max(map(cell_len, [*texts, title, " "])))
-        if sum(widths) + 2 * len(widths) > console.width:
-            for k, column in enumerate(self.columns):
-                if column.form:
-                    continue  # numbers are never broken
-                others = sum(widths) - widths[k] + 2 * len(widths)
-                room = max(widest, console.width - others) if k else widest
-                widths[k] = min(widths[k], room)
-        start = 0
-        while start < len(widths):
-            first = [0] if start else []
-            stop = start + 1
-            while (
-                stop < len(widths)
-                and sum(widths[k] + 2 for k in [*first, *range(start, stop + 1)])
-                <= console.width
-            ):
-                stop += 1
-            if self.title:
-                # Not the title of rich, which is no wider than its table.
-                title = one_line(self.title) + (", continued" if start else "")
-                console.print(Text(title, style="bold"))
-            console.print(self._rich([*first, *range(start, stop)], widths))
-            start = stop
+        sizes = list(map(self._size, range(len(self.columns))))
+        widths = fitted(sizes, console.width)
+        if self.title:
+            # Not the title of rich, which is no wider than its table.
+            console.print(Text(one_line(self.title), style="bold"))
+        console.print(self._list() if widths is None else self._rich(sizes, widths))
 
-    def _rich(self, places: Sequence[int], widths: Sequence[int]) -> RichTable:
+    def _size(self, place: int) -> Size:
+        from rich.cells import cell_len
+
+        column = self.columns[place]
+        cells = [row.cells[place] for row in self.rows if row.kind != "section"]
+        values = [one_line(cell.text(column)) for cell in cells]
+        limits = [cell.limits(column) for cell in cells]
+        flat = [self._cell(cell, column).plain for cell in cells]
+        title = [one_line(column.title)] if self.header else []
+
+        def most(*texts: str) -> int:
+            return max(map(cell_len, [*texts, " "]))
+
+        whole = most(*flat, *title)
+        least = most(*limits, *chain(*map(str.split, [*values, *title])))
+        if column.form:
+            return Size(whole, most(*flat, *chain(*map(str.split, title))), least)
+        folded = max(least, min(whole, FOLDED))
+        return Size(whole, folded, folded, words=True)
+
+    def _list(self) -> Group:
+        """Return each row as a block: its first cell, then its other cells, each with its column's title."""
+        from rich.console import Group
+        from rich.padding import Padding
+        from rich.text import Text
+
+        lines: list[RenderableType] = [""]
+        for row in self.rows:
+            if row.kind == "section":
+                words = one_line(str(row.cells[0].value))
+                lines += ["", Text(words, style="dim")] if words else [""]
+                continue
+            for k, (cell, column) in enumerate(
+                zip(row.cells, self.columns, strict=True)
+            ):
+                line = self._cell(cell, column)
+                if not line:
+                    continue
+                if k and self.header and column.title:
+                    line = Text.assemble(f"{one_line(column.title)}: ", line)
+                line.stylize(self._style(row))
+                lines.append(Padding(line, (0, 0, 0, 2 if k else 0), expand=False))
+        return Group(*lines, "")
+
+    def _rich(self, sizes: Sequence[Size], widths: Sequence[int]) -> RichTable:
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -267,40 +336,42 @@ class Table:
             box=box.SIMPLE_HEAD if self.header else None,
             show_header=self.header,
             padding=(0, 1),
-            collapse_padding=True,
+            collapse_padding=self.header,
             pad_edge=False,
         )
-        for k in places:
-            column = self.columns[k]
+        for column, width in zip(self.columns, widths, strict=True):
             table.add_column(
                 Text(one_line(column.title)),
                 justify="right" if column.form else "left",
                 overflow="fold",
-                min_width=widths[k],
-                max_width=widths[k],
+                min_width=width,
+                max_width=width,
             )
+        folded = [width < size.cells for width, size in zip(widths, sizes, strict=True)]
         for row in self.rows:
             if row.kind in ("section", "human"):
                 table.add_section()
             if row.kind != "section":
-                cells = (self._cell(row.cells[k], self.columns[k]) for k in places)
+                cells = map(self._cell, row.cells, self.columns, folded)
                 table.add_row(*cells, style=self._style(row))
             elif words := one_line(str(row.cells[0].value)):
                 table.add_row(Text(words, style="dim"))
         return table
 
     @staticmethod
-    def _style(row: Row) -> str | None:
-        return "red" if row.kind == "alarm" else None
+    def _style(row: Row) -> str:
+        return "red" if row.kind == "alarm" else ""
 
     @staticmethod
-    def _cell(cell: Cell, column: Column) -> Text:
+    def _cell(cell: Cell, column: Column, folded: bool = False) -> Text:
+        """Return a cell. folded: its interval stands on a line of its own."""
         from rich.text import Text
 
         style = "red" if cell.warn else ""
         text = Text(one_line(cell.text(column)), style="bold" if cell.best else style)
         if limits := cell.limits(column):
-            text.append(f" {limits}", style="not bold")
+            text.append("\n" if folded else " ")
+            text.append(limits, style="not bold")
         return text
 
     # -- files

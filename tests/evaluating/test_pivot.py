@@ -71,7 +71,7 @@ def test_lines_are_short_and_words_whole(
     lines = shown(several, width, monkeypatch)
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
-    words = set(text.split())
+    words = set(text.replace(":", "").split())  # of a table, or of a list
     assert {
         "judge",
         *ASPECTS,

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from judgesmith.cli.commands import Command, Json, argument, paragraphs, shown
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.parts import Options, Registry, describe
 from judgesmith.running.console import err, out, print_json
-from judgesmith.running.plain import clean
+from judgesmith.tables import Table
 
 if TYPE_CHECKING:
     from judgesmith.datasets.benchmarks.registry import BenchmarkCard
@@ -352,22 +351,19 @@ def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
     columns: titles; without any, the first is a name and the others are text.
     """
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=bool(columns))
-    for place, column in enumerate(columns or ("name", "")):
-        table.add_column(column, overflow="fold", no_wrap=place == 0)
+    table = Table(columns or ("name", ""), header=bool(columns))
     for row in rows:
-        table.add_row(*(escape(clean(cell)) for cell in row))
-    out.print(table)
+        table.add(*row)
+    table.show(out)
 
 
 def _print_facts(facts: Mapping[str, Any]) -> None:
-    _print_table(
-        (),
-        [
-            (name.replace("_", " "), _text(value) or "–")
-            for name, value in facts.items()
-        ],
-    )
+    """Print names beside values, each line of a value below the one before."""
+    rows = []
+    for name, value in facts.items():
+        first, *more = (_text(value) or "–").splitlines()
+        rows += [(name.replace("_", " "), first), *(("", line) for line in more)]
+    _print_table((), rows)
 
 
 def _with_aspects(task: Any) -> dict[str, Any]:

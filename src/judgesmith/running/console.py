@@ -5,6 +5,7 @@ Everything but results goes to stderr.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import IO, Any
@@ -57,8 +58,10 @@ err = ShownConsole(stderr=True, highlight=False)
 
 
 def wide() -> Console:
-    """Return standard output for tables with many columns, which are not folded in a file or pipe."""
-    return out if out.is_terminal else ShownConsole(width=160, highlight=False)
+    """Return standard output for tables, 160 characters wide in a file or pipe unless COLUMNS says otherwise."""
+    if out.is_terminal or "COLUMNS" in os.environ:
+        return out
+    return ShownConsole(width=160, highlight=False)
 
 
 def asks() -> bool:
