@@ -123,7 +123,7 @@ class Merged:
 
 
 def _pair(link: Link, rows: Sequence[Row]) -> str:
-    return f"rows {rows[link.one].line} and {rows[link.other].line}"
+    return f"rows {rows[link.one].id} and {rows[link.other].id}"
 
 
 class _Groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,8 +38,13 @@ _SCORE_WORDS = _NAMES["score"]
 #: Words that keep a column from a role: a machine's reasons are no person's.
 _OTHER = {"reference": _ABOUT, "rationale": _NAMES["machine"]}
 
-#: More versions than these are of something else.
+#: More versions, or languages, than these are of something else.
 _MOST_VERSIONS = 12
+_MOST_LANGUAGES = 30
+#: In front of the end of a German compound.
+_COMPOUND = re.compile(r"(?=nummer$)|(?<=[^\W\d])(?=nr$)")
+#: A language in a cell: "de", "pt-BR", "zh_Hans_CN", "Deutsch", "Brazilian Portuguese".
+_LANGUAGE = re.compile(r"[^\W\d_]{2,20}([-_ ][^\W_]{2,20}){0,2}")
 
 #: What our commands write beside people's columns.
 _OURS = (*WRITTEN, "verdicts", "preference")
@@ -82,10 +88,13 @@ def guessed(
 
 
 def _are_ids(records: Records, name: str) -> bool:
-    """Return True for a column such as "Ticket-ID", if no two of its cells are the same."""
-    words = words_of(name)
-    if "id" not in words or not words - {"id"} <= _NAMES["identified"]:
+    """Return True for a column such as "Ticket-ID" or "Fallnummer", if no two of its cells are the same."""
+    own = words_of(name.replace("#", " number "))
+    words = {part for word in own for part in _COMPOUND.split(word) if part}
+    if not words & _NAMES["id"] or not words - _NAMES["id"] <= _NAMES["identified"]:
         return False
+    if words <= _NAMES["id"] - {"id"}:
+        return False  # "No." and "Number" by themselves may count anything
     cells = _rated_cells(records, name)
     return len(set(map(str, cells))) == len(cells) == len(records) > 1
 
@@ -97,6 +106,26 @@ def _are_versions(records: Records, name: str) -> bool:
         return False
     times = Counter(str(cell) for cell in _rated_cells(records, name))
     return 2 <= len(times) <= _MOST_VERSIONS and times.total() >= 4 * len(times)
+
+
+def language_columns(records: Records, names: Sequence[str]) -> list[str]:
+    """Return the columns that say in which language a text is, such as "Lang": a few short words, again and again."""
+    return [name for name in names if _are_languages(records, name)]
+
+
+def _are_languages(records: Records, name: str) -> bool:
+    words = words_of(name)
+    beside = {"code"} | _NAMES["identified"] | _NAMES["output"] | _NAMES["source"]
+    if not words & _NAMES["language"] or not words <= _NAMES["language"] | beside:
+        return False
+    cells = _rated_cells(records, name)
+    times = Counter(str(cell) for cell in cells)
+    return (
+        2 <= len(times) <= _MOST_LANGUAGES
+        and times.total() >= 2 * len(times)
+        and all(map(_LANGUAGE.fullmatch, times))
+        and not _reads(Marks.of(cells), cells)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,8 @@ def reasons_in_words(skipped: Mapping[int, str]) -> str:
     return "; ".join(each) or "all of them"
 
 
-def rows_in_words(lines: Sequence[int]) -> str:
-    """Return `row 3`, `rows 3, 7, 9` or `12 rows, the first 3`."""
-    if len(lines) > _LISTED:
-        return f"{len(lines)} rows, the first {lines[0]}"
-    return f"row{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+def rows_in_words(rows: Sequence[int | str]) -> str:
+    """Return `row 3`, `rows HD-3, HD-7` or `12 rows, the first 3`, for numbers or ids of rows."""
+    if len(rows) > _LISTED:
+        return f"{len(rows)} rows, the first {rows[0]}"
+    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"

@@ -204,16 +204,16 @@ def settled(origin: str, rows: Sequence[Row]) -> Iterator[str]:
 
 def rated_twice(origin: str, rows: Sequence[Row], aspect: str) -> Iterator[str]:
     """Yield a note on outputs that one person rated more than once, not always alike."""
-    lines = []
+    twice = []
     for row in rows:
         people = row.raters.get(aspect, ())
         named = zip(people, row.ratings.get(aspect, ()), strict=False)
         distinct = {(who, rating) for who, rating in named if who}
         if len(distinct) > len({who for who, _ in distinct}):
-            lines.append(row.line)
-    if lines:
+            twice.append(row.id)
+    if twice:
         yield (
-            f"{origin}: {rows_in_words(lines)}: the same person rated one output more than once, and differently; "
+            f"{origin}: {rows_in_words(twice)}: the same person rated one output more than once, and differently; "
             "every rating counts, so remove those that were replaced"
         )
 
@@ -234,7 +234,7 @@ def opposed(
         others = len(pairs) - 1
         more = f", and {others} more rows are like that" if others else ""
         yield (
-            f"{origin}: rows {a.line} and {b.line} hold the same texts and have opposite ratings, "
+            f"{origin}: rows {a.id} and {b.id} hold the same texts and have opposite ratings, "
             f"{a.scores[aspect]:g} and {b.scores[aspect]:g}{more}; correct one, or let a third person decide"
         )
 
@@ -246,11 +246,11 @@ def split_evenly(
     if marks.kind not in ("binary", "category") or not marks.levels:
         return
     levels = np.array(marks.levels)
-    lines = [row.line for row in rows if undecided(row.scores[aspect], levels)]
-    if lines:
+    split = [row.id for row in rows if undecided(row.scores[aspect], levels)]
+    if split:
         yield (
-            f"{origin}: raters are split half and half on {len(lines)} of {len(rows)} outputs "
-            f"({rows_in_words(lines)}), which are in neither category and count as half of each; let a third person "
+            f"{origin}: raters are split half and half on {len(split)} of {len(rows)} outputs "
+            f"({rows_in_words(split)}), which are in neither category and count as half of each; let a third person "
             "decide"
         )
 

@@ -30,7 +30,7 @@ class Account:
     rows: in the file, `labelled` of them with a rating that was taken. skipped: (row from 1, reason). raters: how many
     people rated. columns: role -> column, in words. unused: columns with texts that play no role. scale_from: where the
     scale stands, None where it was given or inferred. roles: the columns as `--columns` takes them, those of several
-    raters apart.
+    raters apart. ids: of the rows that have one in the file, by number.
     """
 
     rows: int
@@ -41,6 +41,7 @@ class Account:
     unused: tuple[str, ...] = ()
     scale_from: str | None = None
     roles: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    ids: Mapping[int, str] = field(default_factory=dict, repr=False)
 
     def reasons(self) -> dict[str, list[int]]:
         """Return the skipped rows by reason."""
@@ -97,7 +98,8 @@ class Labels:
             "labelled": account.labelled,
             "skipped": len(account.skipped),
             "skipped_rows": [
-                {"row": line, "reason": reason} for line, reason in account.skipped
+                {"row": line, "id": account.ids.get(line), "reason": reason}
+                for line, reason in account.skipped
             ],
             "outputs": len(self),
             "raters": account.raters,

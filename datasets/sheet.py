@@ -50,7 +50,7 @@ from judgesmith.datasets.scales import (
 from judgesmith.datasets.statuses import Statuses
 from judgesmith.datasets.tables import Record
 from judgesmith.errors import LabelsError, OptionError
-from judgesmith.rows import is_sheet_error
+from judgesmith.rows import as_text, is_sheet_error
 
 _MOST_CATEGORIES = 20
 
@@ -413,6 +413,10 @@ def _account(
     free = (name for name in plain.names if name not in used)
     unused = tuple(name for name in free if text_like(plain.records, name))
     skipped = tuple(sorted(rated.skipped.items()))
+    cells = [
+        as_text(record.get(columns.texts.get("id", ""))) for record in plain.records
+    ]
+    ids = {line: cell for line, cell in zip(plain.lines, cells, strict=True) if cell}
     return Account(
         plain.total,
         plain.total - len(skipped),
@@ -422,4 +426,5 @@ def _account(
         unused,
         scale_from,
         named,
+        ids,
     )

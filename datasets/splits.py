@@ -162,8 +162,8 @@ def assert_disjoint(train: Labels, heldout: Labels) -> None:
         learnt = train.rows[met[0].one]
         held_out = heldout.rows[met[0].other]
         raise LeakError(
-            f"held-out row {held_out.line} (group {held_out.group!r}) repeats the {met[0].common} of training row "
-            f"{learnt.line}, equal or nearly so ({len(met)} such groups in all); remove these rows from one side, or "
+            f"held-out row {held_out.id} (group {held_out.group!r}) repeats the {met[0].common} of training row "
+            f"{learnt.id}, equal or nearly so ({len(met)} such groups in all); remove these rows from one side, or "
             "split all rows with holdout_split or group_folds"
         )
 

@@ -136,7 +136,7 @@ def teachable(labels: Labels) -> Labels:
     first = ""
     for place, row in enumerate(labels.rows):
         if found := _addresses(row, labels.aspect):
-            first = first or f"row {row.line}: {found}"
+            first = first or f"row {row.id}: {found}"
             gone.append((row.line, "it addresses a judge"))
         else:
             kept.append(place)

@@ -444,7 +444,7 @@ def test_raters_who_split_are_counted_apart() -> None:
     labels = read_labels(table)
     assert sorted(set(labels.scores)) == [0, 0.5, 1]
     assert any(
-        "split half and half on 3 of 9 outputs (rows 1, 4, 7)" in note
+        "split half and half on 3 of 9 outputs (rows r0, r3, r6)" in note
         for note in labels.warnings
     )
 
@@ -624,6 +624,56 @@ def test_columns_of_texts_without_blanks_are_found() -> None:
     ]
     table = [{"bot_text": f"{texts[n % 3]}{n}", "rating": n % 5 + 1} for n in range(12)]
     assert read_labels(table).rows[0].output == table[0]["bot_text"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ticket-Nr.",
+        "Ticketnummer",
+        "Fallnummer",
+        "Vorgangs-Nr.",
+        "Case number",
+        "Ticket #",
+    ],
+)
+def test_numbers_of_tickets_are_ids(name: str) -> None:
+    table = [
+        {name: f"HD-{n}", "Antwort": f"Nimm Tram {n} zu w{n * 7}.", "Bewertung": n % 5}
+        for n in range(12)
+    ]
+    assert read_labels(table).rows[3].id == "HD-3"
+
+
+@pytest.mark.parametrize("name", ["No.", "Nr", "Phone number", "Hausnummer", "Order #"])
+def test_other_numbers_are_no_ids(name: str) -> None:
+    table = [
+        {
+            name: f"{n + 70}",
+            "Antwort": f"Nimm Tram {n} zu w{n * 7}.",
+            "Bewertung": n % 5,
+        }
+        for n in range(12)
+    ]
+    assert read_labels(table).rows[3].id == "4"
+
+
+def test_what_is_said_of_rows_has_their_ids() -> None:
+    table = [
+        {
+            "Ticket-Nr.": f"HD-{n}",
+            "Antwort": f"Nimm Tram {n % 8} zu w{n % 8 * 7}.",
+            "Bewertung": n % 5 + 1 if n else "",
+            "Bemerkung": "zu knapp und zu spät",
+        }
+        for n in range(12)
+    ]
+    labels = read_labels(table)
+    assert any("rows HD-1 and HD-9" in note for note in labels.warnings)
+    assert labels.understood()["skipped_rows"] == [
+        {"row": 1, "id": "HD-0", "reason": "no rating"}
+    ]
+    assert labels.rows[0].why("overall") == ("zu knapp und zu spät",)
 
 
 def test_ids_and_versions_are_known_by_their_cells() -> None:

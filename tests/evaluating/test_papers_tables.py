@@ -66,6 +66,69 @@ def test_a_slice_where_the_judge_fails_stands_out(cli: Any, tmp_path: Path) -> N
     )
 
 
+def test_one_column_of_languages_splits_the_agreement_unasked(
+    cli: Any, tmp_path: Path
+) -> None:
+    path = sliced(tmp_path)
+    words = ("check", path, "--judge", "j_1%", "--scale", -9, 9)
+    told = cli(*words, "--json").told
+    assert told["slices"] == cli(*words, "--slices", "lang", "--json").told["slices"]
+    assert told["read"]["split"] == ["lang"]
+    said = cli(*words).said
+    assert "Agreement is split by 'lang' at the end" in said
+    assert "By lang: Spearman" in said
+    none = cli(*words, "--slices", "none").said
+    assert "Not used: 'lang'." in none
+    assert "By lang" not in none
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("lang", "en"), ("lang", 7), ("locale", "{i}"), ("topic", "{}")]
+)
+def test_columns_without_several_languages_split_nothing(
+    cli: Any, tmp_path: Path, name: str, value: Any
+) -> None:
+    """One language, numbers, a word of each row's own, and words of another column."""
+    rows = [json.loads(line) for line in sliced(tmp_path).open(encoding="utf-8")]
+    for i, row in enumerate(rows):
+        own = row.pop("lang")
+        row[name] = value
+        if isinstance(value, str):
+            row[name] = value.replace("{}", own).replace("{i}", f"lang {i}")
+    path = write(tmp_path / "other.jsonl", rows)
+    told = cli("check", path, "--judge", "j_1%", "--scale", -9, 9, "--json").told
+    assert told["slices"] == told["read"]["split"] == told["read"]["languages"] == []
+    assert name in told["read"]["not_used"]
+
+
+def test_two_columns_of_languages_are_named_and_none_is_taken(
+    cli: Any, tmp_path: Path
+) -> None:
+    rows = [json.loads(line) for line in sliced(tmp_path).open(encoding="utf-8")]
+    for row in rows:
+        row["Sprache"] = {"en": "Englisch", "de": "Deutsch"}.get(row["lang"], "Latein")
+    path = write(tmp_path / "two.jsonl", rows)
+    words = ("check", path, "--judge", "j_1%", "--scale", -9, 9)
+    said = cli(*words).said
+    assert "May be languages: 'lang', 'Sprache'; --slices splits" in said
+    assert "By lang" not in said
+    said = cli(*words, "--slices", "Sprache").said
+    assert "Not used: 'lang'." in said
+    assert "By Sprache: Spearman" in said
+
+
+def test_many_slices_do_not_come_unasked(cli: Any, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in sliced(tmp_path).open(encoding="utf-8")]
+    for i, row in enumerate(rows):
+        row["lang"] = f"l{'abcdefghijklmnopqrstuvwxyz'[i % 26]}"
+    path = write(tmp_path / "many.jsonl", rows)
+    words = ("check", path, "--judge", "j_1%", "--scale", -9, 9)
+    told = cli(*words, "--json").told
+    assert told["slices"] == []
+    assert told["read"]["languages"] == ["lang"]
+    assert "May be languages: 'lang'" in cli(*words).said
+
+
 def test_equal_slices_are_called_different_as_often_as_they_may(
     cli: Any, tmp_path: Path
 ) -> None:

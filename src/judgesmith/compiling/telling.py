@@ -53,7 +53,8 @@ def _reading(labels: Labels, account: Account) -> Iterator[str]:
         outputs = "" if account.labelled == count else f" of {count} outputs"
         yield f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}"
     for reason, lines in account.reasons().items():
-        yield f"left out, {reason}: {rows_in_words(lines)}"
+        rows = [account.ids.get(line, line) for line in lines]
+        yield f"left out, {reason}: {rows_in_words(rows)}"
     if account.raters > 1:
         yield f"{account.raters} raters"
     if reasons := sum(bool(row.why(labels.aspect)) for row in labels.rows):
@@ -95,7 +96,7 @@ def show_labels(labels: Labels) -> None:
         )
     for row in (labels.rows[int(scores.argmin())], labels.rows[int(scores.argmax())]):
         out.print(
-            f"  row {row.line}, {labels.aspect} {row.scores[labels.aspect]:g}:",
+            f"  row {row.id}, {labels.aspect} {row.scores[labels.aspect]:g}:",
             style="dim",
             markup=False,
         )

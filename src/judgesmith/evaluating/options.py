@@ -25,7 +25,8 @@ class EvaluateOptions(Limits, EvaluationOptions):
     )
     slices: tuple[str, ...] = option(
         (),
-        "Columns to split the agreement by, e.g. language. Each value is compared with all other rows.",
+        "Columns to split the agreement by, e.g. topic. Each value is compared with all other rows. Default: a column "
+        "of languages, such as `lang`, if there is one; none: no column.",
     )
     table: Path | None = option(
         None, "Table of judges by coefficients, as .tex or .csv."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from judgesmith.agreement.correlation import Vector
-from judgesmith.datasets.meanings import candidates
+from judgesmith.datasets.meanings import candidates, language_columns
 from judgesmith.datasets.roles import ROLES
 from judgesmith.datasets.sheet import Outputs as File
 
@@ -31,6 +31,10 @@ class Reading:
     """Columns that look like ratings, too, and are not used."""
     rest: tuple[str, ...] = ()
     """Other columns that are not used."""
+    languages: tuple[str, ...] = ()
+    """Columns that may say the language of a row."""
+    split: tuple[str, ...] = ()
+    """Columns that the agreement is split by."""
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Ids of rows that do not count, by the reason."""
 
@@ -47,8 +51,15 @@ class Reading:
         if self.rivals:
             named = _some([repr(name) for name in self.rivals])
             yield f"Not used, but could be ratings: {named}; --human or --judge takes them."
-        if self.rest:
-            yield f"Not used: {_some([repr(name) for name in self.rest])}."
+        if self.split:
+            split = _some([repr(name) for name in self.split])
+            yield f"Agreement is split by {split} at the end; --slices names other columns, or none."
+        elif self.languages:
+            named = _some([repr(name) for name in self.languages])
+            yield f"May be languages: {named}; --slices splits the agreement by one."
+        rest = [repr(name) for name in self.rest if name not in self.split]
+        if rest:
+            yield f"Not used: {_some(rest)}."
         for reason, ids in self.left_out.items():
             rows = "row" if len(ids) == 1 else "rows"
             yield f"Left out: {len(ids)} {rows} {reason} ({_some(ids)})."
@@ -60,7 +71,9 @@ class Reading:
             "ratings": {name: list(own) for name, own in self.ratings.items()},
             "judges": list(self.judges),
             "look_like_ratings": list(self.rivals),
-            "not_used": list(self.rest),
+            "not_used": [name for name in self.rest if name not in self.split],
+            "languages": list(self.languages),
+            "split": list(self.split),
             "left_out": {reason: list(ids) for reason, ids in self.left_out.items()},
         }
 
@@ -89,12 +102,14 @@ def reading(
     free = [name for name in file.names() if name not in taken]
     found = candidates(file.records, free)
     rivals = [*found.named, *found.certain, *found.whole]
+    rest = [name for name in free if name not in rivals]
     return Reading(
         dict(file.columns.texts),
         ratings,
         tuple(_shown(name, columns) for name in judges),
         tuple(name for name in free if name in rivals),
-        tuple(name for name in free if name not in rivals),
+        tuple(rest),
+        () if file.compared else tuple(language_columns(file.records, rest)),
     )
 
 

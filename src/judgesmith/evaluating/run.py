@@ -35,7 +35,7 @@ from judgesmith.evaluating.raters import persons, replacements, warnings, within
 from judgesmith.evaluating.raters import tables as rater_tables
 from judgesmith.evaluating.reading import Reading, left_out
 from judgesmith.evaluating.request import EvaluateRequest
-from judgesmith.evaluating.slices import Slice, slices
+from judgesmith.evaluating.slices import Slice, slice_columns, slices
 from judgesmith.evaluating.slices import tables as slice_tables
 from judgesmith.evaluating.sources import Judged
 from judgesmith.evaluating.spans import evaluate_spans
@@ -100,6 +100,7 @@ def run(request: EvaluateRequest) -> int:
     gated = Gated.of(gates, reasons)
     data.notes += filter(None, (gate.power(result) for gate in gates))
     people = persons(data)
+    split = slice_columns(data, options.slices)
     rows_left_out = left_out(data.human, data.judges, [row.id for row in data.rows])
     results = _Results(
         data,
@@ -107,7 +108,7 @@ def run(request: EvaluateRequest) -> int:
         gated,
         decided,
         Beside(
-            slices(data, options.slices, options),
+            slices(data, split, options),
             replacements(data, people, options.epsilon),
             within_raters(data, people),
         ),
@@ -115,7 +116,12 @@ def run(request: EvaluateRequest) -> int:
         live,
         claims(data, live, rounds=options.rounds, seed=options.seed),
         answers(data, result, decided, options.bar),
-        replace(data.reading, left_out=rows_left_out),
+        replace(
+            data.reading,
+            left_out=rows_left_out,
+            split=split,
+            languages=() if options.slices else data.reading.languages,
+        ),
         rates,
         _plan(request, data, result, decided, gates) if request.plan else None,
         retest.found,

@@ -30,6 +30,10 @@ from judgesmith.tables import Cell, Column, Table
 #: Fewer rows are no slice, and more slices are no slices but a number.
 FEWEST = 8
 MOST = 50
+#: So many slices come without being asked.
+MOST_UNASKED = 24
+#: What `--slices` says where nothing is to be split, and no column has that name.
+NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,18 @@ def slices(
                 ]
                 result += _corrected(found)
     return result
+
+
+def slice_columns(data: Judged, asked: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns to split the agreement by: those that the user names, else the one of languages."""
+    if tuple(asked) == (NONE,) and all(NONE not in row.columns for row in data.rows):
+        return ()
+    languages = data.reading.languages
+    if asked or len(languages) != 1:
+        return tuple(asked)
+    values = _distinct(_values(data, languages[0]))
+    several = len(values) * len(data.judges) * len(data.human)
+    return languages if several <= MOST_UNASKED else ()
 
 
 def _values(data: Judged, column: str) -> list[str]:
@@ -232,14 +248,18 @@ def tables(parts: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
             Column("less the rest", "+.3f"),
         ]
         tests = [Column("p", "p"), Column("p Holm", "p"), Column("p BH", "p")]
+        several = [
+            name
+            for name in ("judge", "aspect")
+            if len({getattr(one, name) for one in here}) > 1
+        ]
         table = Table(
-            ["judge", "aspect", column, *numbers, *tests],
+            [*several, column, *numbers, *tests],
             f"By {column}: {title_of(here[0].coefficient)}",
         )
         for one in here:
             table.add(
-                one.judge,
-                one.aspect,
+                *(getattr(one, name) for name in several),
                 one.value,
                 one.n,
                 one.agreement,
@@ -248,8 +268,11 @@ def tables(parts: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
                 one.holm,
                 one.bh,
             )
+        few = ""
+        if any(one.n < FEWEST for one in here):
+            few = f" Fewer than {FEWEST} rows have no agreement."
         yield (
             "Each slice against all other rows, p by the errors of both intervals; Holm and Benjamini-Hochberg over "
-            "the slices of a judge and aspect.",
+            f"the slices of a judge and aspect.{few}",
             table,
         )
