@@ -14,7 +14,7 @@ from judgesmith.datasets.exports.reading import Export, recognised
 from judgesmith.datasets.marks import Kind, unrated
 from judgesmith.datasets.preferences import Pairs
 from judgesmith.datasets.problems import Problem
-from judgesmith.datasets.roles import is_role, remembered
+from judgesmith.datasets.roles import is_role, remembered, written
 from judgesmith.datasets.tables import Record, Table
 from judgesmith.datasets.wide import Wide
 from judgesmith.errors import LabelsError
@@ -67,8 +67,9 @@ class Plain:
         return {**roles, "output": "output", "score": "score"}
 
     def beside(self, columns: Columns, judges: Sequence[str] = ()) -> list[str]:
-        """Return the columns without a role, which hold no scores of these judges."""
+        """Return the columns without a role, which hold no scores of these judges and nothing that `score` wrote."""
         used = {*columns.texts.values(), *self.judged_by, columns.objects, *judges}
+        used.update(written(self.names))
         for column, raters in columns.aspects.values():
             used |= {column, *raters}
         return [name for name in self.names if name not in used]

@@ -98,7 +98,8 @@ class Labels:
             "labelled": account.labelled,
             "skipped": len(account.skipped),
             "skipped_rows": [
-                {"row": line, "id": account.ids.get(line), "reason": reason}
+                {"row": line, "reason": reason}
+                | ({"id": account.ids[line]} if line in account.ids else {})
                 for line, reason in account.skipped
             ],
             "outputs": len(self),

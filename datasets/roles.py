@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,6 +11,7 @@ from judgesmith.datasets.marks import named_scale
 from judgesmith.datasets.row import OVERALL
 from judgesmith.rows import ROLES as TEXT_ROLES
 from judgesmith.rows import (
+    WRITTEN,
     folded_name,
     named_roles,
 )
@@ -64,6 +65,13 @@ def _says(role: str, name: Any) -> bool:
         and isinstance(name, str)
         and any(plain_name(name) in tier for tier in ROLES[role])
     )
+
+
+def written(names: Collection[str]) -> list[str]:
+    """Return the columns that `judgesmith score` wrote; none where these are no names of a scored file."""
+    if "verdict" in names or "judge_score" in names or "judge_failure" in names:
+        return [name for name in names if name in WRITTEN or name.startswith("judge_")]
+    return []
 
 
 def remembered(

@@ -36,7 +36,12 @@ from judgesmith.optimizers.fitting.weights import Training, refine
 from judgesmith.optimizers.options import CompileOptions, Compiler
 from judgesmith.optimizers.planning import dearer, option_words
 from judgesmith.optimizers.report import Fitted, FormTrial, Plan
-from judgesmith.optimizers.search.base import SearchRecord, Trial, unfit
+from judgesmith.optimizers.search.base import (
+    SearchRecord,
+    Trial,
+    candidate_in_words,
+    unfit,
+)
 from judgesmith.parts import nearest
 from judgesmith.programs.active_critic.task import Inference, Inquiry, Labelled
 from judgesmith.programs.aspects import OVERALL
@@ -421,6 +426,8 @@ def taken(job: Job, fitted: Fitted, train: Labels) -> Fitted:
     take = job.options.take
     record = fitted.record
     assert take is not None
+    every = (trial.candidate.name for trial in record.tried)
+    take = {candidate_in_words(name): name for name in every}.get(take, take)
     if take == fitted.name:
         return fitted
     whole = [t for t in record.tried if t.candidate.dropped is None]

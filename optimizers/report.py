@@ -16,7 +16,7 @@ from judgesmith.datasets.records import Labels
 from judgesmith.datasets.splits import Split
 from judgesmith.optimizers.examples import Vector
 from judgesmith.optimizers.levels import COMPARED, Levels
-from judgesmith.optimizers.search.base import SearchRecord
+from judgesmith.optimizers.search.base import SearchRecord, candidate_in_words
 from judgesmith.programs.active_critic.task import Inference
 from judgesmith.programs.capabilities import Form
 from judgesmith.programs.judge import Judge
@@ -312,7 +312,7 @@ class CompileReport:
             )
         ]
         beside += [
-            ("chosen", self.selected.get("candidate")),
+            ("chosen", candidate_in_words(str(self.selected.get("candidate")))),
             ("calls", f"{self.usage.calls:,}"),
         ]
         beside += [("note", note) for note in self.notes]

@@ -63,6 +63,12 @@ Anchor = Literal["auto", "gold", "predicted"]
 #: What one demonstration shows, and what those of a candidate do.
 RowKind = Literal["labels", "predicted", "gold"]
 DemoKind = Literal["none", "mixed"] | RowKind
+#: What candidates of the random search try, in words.
+_IN_WORDS = {
+    "zero-shot": "model alone",
+    "labels only": "rated examples",
+    "bootstrapped": "answered examples",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -531,7 +537,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             BudgetError: When the budget ends before the last row.
             ModelError: When the model cannot be reached or used.
         """
-        self.progress.stage(f"candidate {name}", len(rows))
+        self.progress.stage(candidate_in_words(name), len(rows))
         return score_rows(brief(program), rows, self.progress, self.num_threads)
 
     def _mended(
@@ -554,7 +560,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         program = teacher if isinstance(teacher, Judge) else base.with_()
         if isinstance(teacher, LanguageModel):
             program.set_lm(teacher)
-        self.progress.stage("the teacher's answers", len(pool))
+        self.progress.stage("answers to show as examples", len(pool))
         return score_rows(program, pool, self.progress).verdicts
 
     def _consider(
@@ -589,7 +595,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             better(candidate, t.candidate) for t in _finished(context.tried)
         ):
             self.progress.best(
-                f"{self.objective.label} {reached.value:.2f} ({proposal.name})"
+                f"{self.objective.label} {reached.value:.2f} ({candidate_in_words(proposal.name)})"
             )
         context.tried.append(Trial(candidate, proposal.program, scored, judged))
 
@@ -676,6 +682,16 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         return replace(
             trial, candidate=replace(trial.candidate, agreement=reached), scored=scored
         )
+
+
+def candidate_in_words(name: str) -> str:
+    """Return a candidate's name as people read it.
+
+    >>> candidate_in_words("random 3")
+    'random examples 3'
+    """
+    number = name.removeprefix("random ")
+    return _IN_WORDS.get(name, name if number == name else f"random examples {number}")
 
 
 def _contest(tried: Sequence[Trial]) -> Contest:

@@ -50,6 +50,9 @@ from judgesmith.signatures.values import Item, Scale, Usage, Verdict
 #: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for
 #: unreadable, and give it the lowest score.
 AGAIN = "The form of that answer was wrong, not what it says. Write it again."
+#: What a verdict says where a model was asked again, and had an answer then, or none.
+SECOND = "answered at the second request"
+TWICE = "(asked twice)"
 
 
 class Unreadable(CallError):
@@ -301,9 +304,9 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         second = await self._once(lm, request, inputs, usable, first)
         read = second.read
         if read.problem is not None:
-            problem = f"{read.problem} (asked twice)"
+            problem = f"{read.problem} {TWICE}"
             raise Unreadable(problem, second.raw, second.usage)
-        notes = (*read.notes, "answered at the second request")
+        notes = (*read.notes, SECOND)
         return replace(second, read=Read(read.values, read.repaired, notes=notes))
 
     def _request(

@@ -111,6 +111,24 @@ def test_repaired_answers_are_counted(
     assert (done.code, done.json["scored"], done.json["repaired"]) == (0, 6, 6)
 
 
+def test_rows_that_were_asked_again_are_counted(
+    server: Any, fake: Any, score: Any, rows_file: Rows
+) -> None:
+    """The answers to three of six rows are unreadable at first, that to one of them twice."""
+    asked: dict[str, int] = {}
+
+    def answer(ask: Any) -> Any:
+        if ask.step != "score":
+            return fake.sensible(ask)
+        asked[ask.mark] = asked.get(ask.mark, 0) + 1
+        bad = ask.mark in ("r000", "r001", "r002") and asked[ask.mark] == 1
+        return "lorem" if bad or ask.mark == "r002" else "Score: 70"
+
+    server.answer = answer
+    told = score(rows_file(6)).json
+    assert (told["scored"], told["failed"], told["again"]) == (5, 1, 3)
+
+
 def test_scores_are_explained_on_request(
     server: Any, cli: Any, rows_file: Rows, tmp_path: Path
 ) -> None:

@@ -125,8 +125,9 @@ def show_report(
 
 def candidate_name(candidate: Mapping[str, Any]) -> str:
     """Return what a candidate of a search is called."""
-    name = str(candidate.get("candidate"))
-    return "model alone" if name == "zero-shot" else name
+    from judgesmith.optimizers.search.base import candidate_in_words
+
+    return candidate_in_words(str(candidate.get("candidate")))
 
 
 def _chosen(selected: Mapping[str, Any]) -> str:

@@ -222,7 +222,7 @@ def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(
         [
             "candidate",
-            Column("demos", "s"),
+            Column("examples", "s"),
             Column(by, ".2f"),
             Column("failed", "s"),
             Column("rows", "s"),

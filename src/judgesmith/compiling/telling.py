@@ -116,7 +116,7 @@ def tell_plan(plan: Plan, lm: LanguageModel, most_calls: int | None) -> None:
 
     calls = min(plan.calls, most_calls or plan.calls)
     if calls:
-        line = f"at most {calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing"
+        line = f"at most {calls:,} calls to {escape(lm.name)}, further tries not counted; Ctrl-C loses nothing"
         err.print(line, style="dim")
     failed = failed_control(lm.name)
     notes = plan.notes if failed is None else (*plan.notes, failed)

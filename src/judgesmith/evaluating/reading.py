@@ -10,7 +10,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.datasets.meanings import candidates, language_columns
-from judgesmith.datasets.roles import ROLES
+from judgesmith.datasets.roles import ROLES, written
 from judgesmith.datasets.sheet import Outputs as File
 
 #: Columns, and rows, that one line names.
@@ -102,7 +102,8 @@ def reading(
     free = [name for name in file.names() if name not in taken]
     found = candidates(file.records, free)
     rivals = [*found.named, *found.certain, *found.whole]
-    rest = [name for name in free if name not in rivals]
+    ours = written(file.names())
+    rest = [name for name in free if name not in rivals and name not in ours]
     return Reading(
         dict(file.columns.texts),
         ratings,

@@ -302,8 +302,9 @@ def _print_summary(summary: ScoreSummary, target: str, left: int | None) -> None
     kept = f" ({summary.prefix_tokens:,} cached)" if summary.prefix_tokens else ""
     out.print(
         f"{summary.rows} rows{again}: {summary.scored} scored, {summary.failed} failed, "
-        f"{summary.repaired} answers repaired; {summary.calls} calls, {summary.prompt_tokens:,}{kept} + "
-        f"{summary.completion_tokens:,} tokens, {cost}, {duration(summary.seconds)} → {escape(target)}",
+        f"{summary.repaired} answers repaired, {summary.again} asked again; {summary.calls} calls, "
+        f"{summary.prompt_tokens:,}{kept} + {summary.completion_tokens:,} tokens, {cost}, "
+        f"{duration(summary.seconds)} → {escape(target)}",
         soft_wrap=True,
     )
     for count, note in (

@@ -27,6 +27,7 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.models.price import Meter
+from judgesmith.programs.prompting.predict import SECOND, TWICE
 from judgesmith.rows import WRITTEN
 from judgesmith.running.console import Watch
 from judgesmith.running.estimates import SAMPLED, Estimate, estimate
@@ -53,6 +54,8 @@ class ScoreSummary:
     scored: int = 0
     failed: int = 0
     repaired: int = 0
+    again: int = 0
+    """Rows for which an answer could not be read, and the model was asked again."""
     suspicious: int = 0
     """Rows whose texts address a judge."""
     partly: int = 0
@@ -85,6 +88,7 @@ class ScoreSummary:
         self.scored += not failure
         self.failed += bool(failure)
         self.repaired += bool(verdict["repaired"])
+        self.again += SECOND in verdict.get("notes", ()) or TWICE in (failure or "")
         self.suspicious += bool(verdict.get("suspicious"))
         self.partly += bool(verdict.get("partly"))
         self.seen += bool(record.get("seen"))

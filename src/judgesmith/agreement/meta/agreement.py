@@ -108,7 +108,8 @@ def against_people(
 ) -> list[str]:
     """Return a note for each judge that surely scores lower the better people find a text.
 
-    It is sure on an aspect if the whole interval lies below what chance reaches.
+    It is sure on an aspect if the whole interval lies below what chance reaches. One of no width is not: the number is
+    the same in every resample, as where a single document has rows to compare.
 
     Args:
         rows: The table of agreement.
@@ -117,7 +118,13 @@ def against_people(
     judges: dict[str, dict[str, str]] = {}
     for row in rows:
         chance = coefficient_of(row["coefficient"]).chance
-        if row["aspect"] != AVERAGE and chance is not None and row["high"] < chance:
+        wide = row["low"] < row["high"]
+        if (
+            row["aspect"] != AVERAGE
+            and chance is not None
+            and wide
+            and row["high"] < chance
+        ):
             interval = f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
             measured = (
                 f"{row['aspect']} ({row['level']} {row['coefficient']} {interval})"

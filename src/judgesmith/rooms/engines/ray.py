@@ -35,6 +35,7 @@ from judgesmith.programs.capabilities import models_of
 from judgesmith.programs.models.lm import Connection, LanguageModel
 from judgesmith.programs.models.price import Meter, price
 from judgesmith.programs.models.provider import is_absent, is_local
+from judgesmith.programs.prompting.predict import SECOND, TWICE
 from judgesmith.rooms.engines.batches import BatchScorer, with_columns
 from judgesmith.rooms.engines.folder import Output, Rows, opened_rows
 from judgesmith.running.console import Watch
@@ -395,17 +396,16 @@ def _summary(output: Output, rows: Rows, used: Usage) -> ScoreSummary:
     )
     summary.scored = summary.rows - summary.failed
     summary.resumed = rows.done
-    words = {
-        "repaired": '"repaired": true',
-        "suspicious": '"suspicious": "',
-        "partly": '"partly": {',
-    }
-    for name, word in words.items():
-        setattr(
-            summary,
-            name,
-            pc.sum(pc.match_substring(table["judge_verdict"], word)).as_py() or 0,
-        )
+    words = (
+        ("repaired", '"repaired": true'),
+        ("suspicious", '"suspicious": "'),
+        ("partly", '"partly": {'),
+        ("again", SECOND),
+        ("again", TWICE),
+    )
+    for name, word in words:
+        found = pc.sum(pc.match_substring(table["judge_verdict"], word)).as_py() or 0
+        setattr(summary, name, getattr(summary, name) + found)
     summary.calls = used.calls
     summary.cached_calls = used.cached
     summary.prompt_tokens = used.prompt_tokens
