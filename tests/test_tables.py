@@ -51,7 +51,6 @@ def test_intervals_go_below_their_values_before_a_table_is_a_list() -> None:
 
 def test_a_table_that_does_not_fit_is_a_list_of_its_rows() -> None:
     assert lines_of(agreement(), 60) == [
-        "",
         "Agreement, pooled",
         NAME,
         "  aspect: overall",
@@ -72,7 +71,6 @@ def test_sections_and_names_without_titles_stand_in_a_list_too() -> None:
     table.section("later")
     table.add("scale", "1 to 5")
     assert lines_of(table, 40) == [
-        "",
         "model",
         "  a/" + 36 * "b",
         "  " + 24 * "b",

@@ -309,7 +309,7 @@ class Table:
         from rich.padding import Padding
         from rich.text import Text
 
-        lines: list[RenderableType] = [""]
+        lines: list[RenderableType] = []
         for row in self.rows:
             if row.kind == "section":
                 words = one_line(str(row.cells[0].value))
