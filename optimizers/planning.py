@@ -28,10 +28,14 @@ from judgesmith.programs.capabilities import (
     answering,
     inquiry_of,
     passes_of,
+    passes_over,
+    read_by,
     stops_early,
+    with_source_again,
 )
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.method import Method
+from judgesmith.programs.models import pace
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.price import shared_price
 from judgesmith.programs.models.provider import is_local
@@ -290,6 +294,15 @@ def plan_of(
             *sizes_tried,
             f"that takes about {prompt:,} tokens of prompts; {FEW_SHOWN} demonstrations in each take {fewer:,}",
         ]
+    method = judge.method
+    rows = [*labels.rows, *(compiler.heldout.rows if compiler.heldout else ())]
+    read = passes_over(method, rows)
+    asked = 0.0
+    if is_local(name or ""):
+        shown = row * search.shown(learnt, room)
+        fresh = row * _fresh_share(rows) + shown
+        written = 0 if method.brief else completion / max(1, spent.calls)
+        asked = spent.calls * pace.of_call(row + shown, fresh, written)
     own = chosen.method.cost().calls_per_row
     searched = search.calls_per_row(chosen)
     return Plan(
@@ -308,7 +321,10 @@ def plan_of(
         cost=_price(judge, name, Reply("", None, prompt, completion)),
         objective=compiler.objective(labels),
         parts=parts,
-        notes=(*notes, *_cautions(compiler, judge.method, labels, name)),
+        asked=asked,
+        read=read.work,
+        readers=read_by(method),
+        notes=(*notes, *_cautions(compiler, method, len(rows), read, name)),
         dearer=untried,
     )
 
@@ -354,19 +370,29 @@ def _price(judge: Judge, model: str | None, reply: Reply) -> float | None:
     return shared_price(payers, reply)
 
 
+def _fresh_share(rows: Sequence[Item]) -> float:
+    """Return the share of the rows' tokens that is read where what rows together begin with is read once."""
+    again = [item for item, known in with_source_again(rows) if known]
+    saved = (
+        len(again)
+        * row_tokens(replace(item, output="", reference=None) for item in again)
+        if again
+        else 0
+    )
+    return max(0.0, 1 - saved / max(1, len(rows) * row_tokens(rows)))
+
+
 def _cautions(
-    compiler: Compiler, method: Method, labels: Labels, model: str | None
+    compiler: Compiler, method: Method, rows: int, read: Passes, model: str | None
 ) -> Iterator[str]:
     """Yield what a plan does not count in calls."""
     if compiler.search.evaluations() > 1:
         why = method.no_bootstrap()
         if why is not None:
             yield f"no bootstrapped demonstrations: {why}"
-    rows = [*labels.rows, *(compiler.heldout.rows if compiler.heldout else ())]
-    read = sum((passes_of(method, row) for row in rows), Passes())
     if read.count:
         yield (
-            f"the model also reads each text once, without a call: {len(rows):,} rows in {read.count:,} passes, about "
+            f"the model also reads each text once, without a call: {rows:,} rows in {read.count:,} passes, about "
             f"{read.tokens:,} tokens, kept on disk"
         )
         return

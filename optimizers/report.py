@@ -100,6 +100,12 @@ class Plan:
     """What is maximised."""
     parts: Parts = field(repr=False)
     seconds: float | None = None
+    asked: float = 0.0
+    """Tokens whose reading takes as long as the calls do, where a model of this machine answers them."""
+    read: float = 0.0
+    """What models of this machine read beside the calls, once for all aspects (`Passes.work`)."""
+    readers: tuple[str, ...] = ()
+    """Models of this machine that read rows beside the calls."""
     batches: int | None = None
     """Providers' batches at most, one after another; None where each call is sent by itself."""
     notes: tuple[str, ...] = ()

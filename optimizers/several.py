@@ -564,6 +564,7 @@ _ADDED = (
     "passes",
     "prompt_tokens",
     "completion_tokens",
+    "asked",
 )
 
 

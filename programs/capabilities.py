@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import (
@@ -28,6 +29,10 @@ from judgesmith.signatures.values import Item, Opinion, Passes, Verdict
 
 if TYPE_CHECKING:
     from judgesmith.programs.readings.bindings.columns import Column
+
+
+#: Rows that are read together, so that what they begin with is read once.
+TOGETHER = 16
 
 
 @runtime_checkable
@@ -185,6 +190,25 @@ def passes_of(method: Any, item: Item) -> Passes:
     """Return what a method's model reads of a row beside the calls: once for members that read the same."""
     passes = {reader.read_as(item): reader.passes(item) for reader in _readers(method)}
     return sum(passes.values(), Passes())
+
+
+def passes_over(method: Any, rows: Iterable[Item]) -> Passes:
+    """Return what a method's model reads of rows, about; what rows together begin with is read once."""
+    total = Passes()
+    for row, again in with_source_again(rows):
+        passes = passes_of(method, row)
+        if again and passes.count == 1:
+            passes = passes_of(method, replace(row, source="", context=None))
+        total += passes
+    return total
+
+
+def with_source_again(rows: Iterable[Item]) -> Iterator[tuple[Item, bool]]:
+    """Yield rows, each with whether one of the few before it has the same source and context."""
+    before = deque[tuple[str, str | None]](maxlen=TOGETHER)
+    for row in rows:
+        yield row, (row.source, row.context) in before
+        before.append((row.source, row.context))
 
 
 def weigh_columns(method: Any, columns: Sequence[Column]) -> None:

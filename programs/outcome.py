@@ -478,7 +478,8 @@ class Outcome:
         percent = verdict.percent
         score = self.score(percent)
         decided: dict[str, Any] = {"score": score}
-        if self.sureness is not None:
+        far = verdict.details is not None and verdict.details.is_far()
+        if self.sureness is not None and not far:
             interval = self.sureness.interval(percent, score, self.scale)
             decided["interval"] = interval
             note = self.sureness.beyond(percent)

@@ -8,26 +8,86 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Seconds before the first line in a log, and at most between two.
+#: Seconds before the first line in a log, and at most between two; while no step ends, such as in a long row.
 SOON = 10.0
 SELDOM = 300.0
+NO_STEP = 30.0
 #: Steps behind the first by which the time left is told.
 FEW = 3
 _LOG = logging.getLogger("judgesmith")
 
 
+@dataclass(eq=False)
+class Share:
+    """Some texts that a model reads: what is to be read of them, and what is read already."""
+
+    tokens: int
+    work: float
+    done: float = 0.0
+
+
 @dataclass
 class Reading:
-    """Tokens that models of this process have read beside calls: the progress inside a row."""
+    """What models of this process read beside calls: the progress inside a row.
+
+    Work is in tokens that go through the layers. A number for the next token, of all words, is work, too.
+    """
 
     tokens: int = 0
+    """Read so far."""
+    work: float = 0.0
+    seconds: float = 0.0
+    """What that work took."""
+    under_way: list[Share] = field(default_factory=list)
+    rows: int = 0
+    """Rows whose texts are under way."""
+    ended: int = 0
+    """Rows that were read."""
+
+    @contextmanager
+    def of_rows(self, count: int) -> Iterator[None]:
+        """Count rows while their texts are read, or wait for their turn."""
+        self.rows += count
+        try:
+            yield
+            self.ended += count
+        finally:
+            self.rows -= count
+
+    @contextmanager
+    def begun(self, tokens: int, work: float) -> Iterator[Share]:
+        """Count texts as under way, those too that wait for their turn."""
+        share = Share(tokens, work)
+        self.under_way.append(share)
+        try:
+            yield share
+        finally:
+            self.under_way.remove(share)
+
+    @contextmanager
+    def step(self, share: Share | None, work: float, tokens: int = 0) -> Iterator[None]:
+        """Count a step of reading, once it is done, with the time that it takes; of no share, its tokens alone."""
+        began = time.monotonic()
+        yield
+        self.tokens += tokens
+        if share is not None:
+            self.seconds += time.monotonic() - began
+            self.work += work
+            share.done += work
+
+    def of_texts(self) -> tuple[float, float, int]:
+        """Return the work that was done on the texts under way, all work on them, and their tokens."""
+        shares = tuple(self.under_way)
+        done = sum(min(share.done, share.work) for share in shares)
+        tokens = sum(share.tokens for share in shares)
+        return done, sum(share.work for share in shares), tokens
 
 
 read = Reading()
@@ -85,11 +145,11 @@ class Watch:
         self._note = ""
         self._total = total
         self._whole = total is not None
-        self._done = self._earlier = 0
+        self._done = self._earlier = self._told = 0
         self._first: tuple[float, int] | None = None
         self._started = time.monotonic()
         self._due = self._started + SOON
-        self._read = read.tokens
+        self._before = replace(read)
         self._ended = threading.Event()
         self._writing = threading.RLock()
         self._say = say
@@ -105,15 +165,19 @@ class Watch:
                 self._bar.start()
         except LiveError:  # another display of rich is on the screen
             self._bar = None
-        if self._bar is None:
-            threading.Thread(target=self._go_on, daemon=True).start()
+        threading.Thread(target=self._go_on, daemon=True).start()
         return self
 
     def _go_on(self) -> None:
-        """Write a line now and then also where no step ends: a long row is minutes of reading."""
+        """Tell now and then of what goes on also where no step ends: a long row is minutes of reading."""
         while not self._ended.wait(1.0):
             with self._writing:
-                if (now := time.monotonic()) >= self._due and not self._ended.is_set():
+                now = time.monotonic()
+                if self._ended.is_set():
+                    return
+                if self._bar is not None:
+                    self._show_note()
+                elif now >= self._due:
                     self._line(now)
 
     def __exit__(self, *_: object) -> None:
@@ -128,7 +192,7 @@ class Watch:
         if not self._whole:
             self._total = steps or None
             self._first = None
-            self._done = self._earlier = 0
+            self._done = self._earlier = self._told = 0
             if self._bar is not None:
                 self._bar.reset(self._task, total=self._total)
         if self._bar is not None:
@@ -173,8 +237,36 @@ class Watch:
     def tell(self, text: str) -> None:
         """Replace the text after the numbers: failures and cost so far."""
         self._note = text
-        if self._bar is not None:
-            self._bar.update(self._task, note=_escape(text))
+        self._show_note()
+
+    def _show_note(self) -> None:
+        if self._bar is None:
+            return
+        parts = [self._note, self._reading(left=self._done - self._earlier < FEW)]
+        self._bar.update(self._task, note=_escape(", ".join(filter(None, parts))))
+
+    def _reading(self, *, left: bool) -> str:
+        """Return how much of the texts under way is read, "" where none are; with the time that is left."""
+        done, work, tokens = read.of_texts()
+        if not work:
+            return ""
+        words = f"{done / work:.0%} of {tokens:,} tokens under way read"
+        if not left or not read.work:
+            return words
+        seconds = read.seconds - self._before.seconds
+        rows = read.ended - self._before.ended
+        steps = self._done - self._earlier
+        part = rows + read.rows * done / work
+        if self._total and rows >= steps and part > 0:  # what is done are read rows
+            rest = max(0.0, self._total - self._earlier - part) * seconds / part
+            return f"{words}, {duration(rest)} left"
+        rest = (work - done) * read.seconds / read.work
+        return f"{words}, {duration(rest)} left of these"
+
+    def line(self) -> None:
+        """Write a line now."""
+        with self._writing:
+            self._line(time.monotonic())
 
     def _line(self, now: float) -> None:
         if self._total:
@@ -185,21 +277,24 @@ class Watch:
         since, before = self._first or (now, self._done)
         further = self._done - max(before, self._earlier)
         parts = [done]
+        known = bool(self._total) and further >= FEW
         if further > 0 and now > since:
             rate = further / (now - since)
-            parts.append(f"{rate:.1f}/s")
-            if self._total and further >= FEW:
+            parts.append(f"{rate:.1f}/s" if rate >= 0.1 else f"{1 / rate:.0f} s each")
+            if self._total and known:
                 left = max(0, self._total - self._done) / rate
                 parts.append(f"{duration(left)} left")
-        if read.tokens > self._read:
-            parts.append(f"{read.tokens - self._read:,} tokens read")
+        if reading := self._reading(left=not known):
+            parts.append(reading)
         if self._note:
             parts.append(self._note)
         if not self._whole:
             parts = [self._stage, *parts]
         passed = now - self._started
         self._say(f"[{passed:5.0f} s] {self._title}: {', '.join(parts)}")
-        self._due = now + min(max(SOON, passed / 10), SELDOM)
+        most = SELDOM if self._done > self._told else NO_STEP
+        self._due = now + min(max(SOON, passed / 10), most)
+        self._told = self._done
 
 
 def duration(seconds: float) -> str:

@@ -190,15 +190,30 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
+#: What a token's probability takes, among those of all words, where its way through the layers takes 1 (the 0.5B).
+NUMBER = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Passes:
     """The cost of reading beside calls: passes through a model, and about how many tokens they have together."""
 
     count: int = 0
     tokens: int = 0
+    judged: int = 0
+    """Those of them whose probabilities are wanted, which takes half as long again."""
+
+    @property
+    def work(self) -> float:
+        """Return what reading takes, in tokens of which no probability is wanted."""
+        return self.tokens + NUMBER * self.judged
 
     def __add__(self, other: Passes) -> Passes:
-        return Passes(self.count + other.count, self.tokens + other.tokens)
+        return Passes(
+            self.count + other.count,
+            self.tokens + other.tokens,
+            self.judged + other.judged,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +226,10 @@ class Details:
     def on(self, scale: Scale) -> Details:
         """Return the same with its amounts, which a method gives in percent, in points of the user's scale."""
         return self
+
+    def is_far(self) -> bool:
+        """Return whether the row is so unlike those that the judge learnt from that nothing measured on them holds."""
+        return False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the details as JSON values; NaN and infinity become null."""
@@ -271,7 +290,7 @@ class Verdict(BaseModel):
     suspicious: str | None = None
     """What in the output, or in what was shown with it, addresses a judge and could have moved the score."""
     interval: ScoreInterval | None = None
-    """How sure the score is, where the judge was compiled from labels."""
+    """How sure the score is, where the judge was compiled from labels; None for a row far from them, with a note."""
     spread: Number = math.nan
     """The standard deviation of the opinions' scores on the user's scale, NaN for fewer than two."""
     opinions: Mapping[str, Opinion] = Field(default_factory=dict)

@@ -7,6 +7,7 @@ generated. Such a reader is a `Chooser`; without one, and for free text, request
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 
 from judgesmith.parts import Registry
 from judgesmith.programs.answers.reply import Reply
-from judgesmith.programs.models.engine import PerLoop
+from judgesmith.programs.models.engine import GIVEN_UP, PerLoop
 from judgesmith.programs.models.transport import Request, Transport
 
 #: Requests that are answered at once, and as many again that wait.
@@ -91,6 +92,15 @@ class Choosing:
             some = [(request, answer) for request, answer in some if not answer.done()]
             if not some:
                 continue
+            given_up = threading.Event()
+            GIVEN_UP.set(given_up)  # of this task alone
+
+            def left(_: Any, some: Any = some, given_up: Any = given_up) -> None:
+                if all(answer.done() for _, answer in some):
+                    given_up.set()
+
+            for _, answer in some:
+                answer.add_done_callback(left)
             try:
                 replies = await asyncio.to_thread(
                     self._chooser.answers, [request for request, _ in some]

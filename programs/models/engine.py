@@ -39,6 +39,11 @@ R = TypeVar("R")
 #: Characters that are gone through in a thread.
 LONG = 20_000
 
+#: Set once nobody waits any more for what a thread computes; long work looks at it now and then.
+GIVEN_UP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar(
+    "judgesmith_given_up", default=None
+)
+
 _lock = threading.RLock()  # a collection while it is held may end a batch that was left
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
@@ -131,6 +136,19 @@ def on_loop(coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
     if threading.current_thread() is _thread:
         return coroutine
     return asyncio.wrap_future(submit(coroutine))
+
+
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Return the function's result, computed in a thread, which `GIVEN_UP` tells of the caller's being cancelled."""
+    given_up = threading.Event()
+    token = GIVEN_UP.set(given_up)
+    try:
+        return await asyncio.to_thread(function, *arguments)
+    except asyncio.CancelledError:
+        given_up.set()
+        raise
+    finally:
+        GIVEN_UP.reset(token)
 
 
 async def apart(size: int, function: Callable[..., T], *arguments: Any) -> T:

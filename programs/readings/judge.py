@@ -66,13 +66,19 @@ class Contributions(Details):
     base: the mean training row's score on the user's scale. readings: each group's contribution, in points of that
     scale, before the score is held to the scale and calibrated. surprise: (start, end, grade) of unexpected words: 1,
     less expected than nine in ten words of a typical output; 2, than all of them; 3, clearly so. improbable: of the
-    last, three at most with their surprise in nats (-log p).
+    last, three at most with their surprise in nats (-log p). far: the readings that are far from all of the rows that
+    the judge learnt from.
     """
 
     base: float
     readings: Mapping[str, float]
     improbable: tuple[tuple[str, float], ...] = ()
     surprise: tuple[tuple[int, int, int], ...] = ()
+    far: tuple[str, ...] = ()
+
+    def is_far(self) -> bool:
+        """Return whether any reading is."""
+        return bool(self.far)
 
     def on(self, scale: Scale) -> Contributions:
         """Return the contributions in points of a scale."""
@@ -326,24 +332,27 @@ class ModelReadings(AsksForms):
         direct = await self.own(item, lm) if DIRECT in head.weights else None
         if direct is not None and direct.failure is not None:
             return direct
-        row = await asyncio.to_thread(self.rows.read, item, lm)
+        row = await self.rows.aread(item, lm)
         table = table_of([row], None if direct is None else [direct.percent], [0])
         added = _of_one_row(head.contributions(table))
         above = {
             name: table.columns([name])[0, 0] - mean
             for name, (mean, _) in head.weights.items()
         }
-        details = self._details(added, row, item)
+        unlike = {name: added[name] for name in head.unlike(table)}
+        details = replace(self._details(added, row, item), far=tuple(unlike))
         notes = list(row.notes)
         partly = dict[str, float]()
         if row.source != 1:
             partly["source"] = round(row.source, 4)
             reader = self.rows.opened(lm).reader.name
             notes.append(f"{reader} read {row.source:.1%} of the source, {CHOSEN}")
-        unlike = {name: added[name] for name in head.unlike(table)}
         if far := saying.reasons(unlike, above):
             words = "; ".join(passage.words for passage in far)
-            notes.append(f"far from the rows that the judge learnt from: {words}")
+            notes.append(
+                f"far from the rows that the judge learnt from: {words}; the score has no interval, and the judge's "
+                "agreement with people does not hold for it"
+            )
         improbable = [words for words, *_ in details.improbable]
         verdict = Verdict(
             score=math.nan,

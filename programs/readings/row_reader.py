@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionError
+from judgesmith.programs.capabilities import TOGETHER
+from judgesmith.programs.models.engine import PerLoop, in_thread
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.local import LLAMA_CPP, note_engine
+from judgesmith.programs.progress import read as under_way
 from judgesmith.programs.readings import trained
 from judgesmith.programs.readings.bindings.columns import Column
 from judgesmith.programs.readings.bindings.opening import Opened, open_reader
@@ -20,8 +25,9 @@ from judgesmith.signatures.values import Item
 
 #: Instead of a reader: no model reads the rows.
 UNREAD = "none"
-#: Rows that are read together.
-TOGETHER = 16
+#: Rows that models of this process are given at a time: one that is read, and one whose texts are divided meanwhile.
+#: Others wait in their order, so that rows end one after the other.
+_TURNS = PerLoop(lambda: asyncio.Semaphore(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,12 @@ class RowReader:
             raise CallError(str(row)) from None
         return row
 
+    async def aread(self, item: Item, lm: LanguageModel) -> RowReadings:
+        """Read a row as `read` does, in a thread."""
+        here = self.reads_rows and (self.reader != "" or lm.weights is not None)
+        async with _TURNS() if here else nullcontext():
+            return await in_thread(self.read, item, lm)
+
     def read_many(
         self, items: Sequence[Item], lm: LanguageModel, progress: Callable[[], None]
     ) -> list[RowReadings | None]:
@@ -133,7 +145,8 @@ class RowReader:
 
         def read(places: Sequence[int]) -> list[RowReadings | JudgesmithError]:
             some = [texts[place] for place in places]
-            return read_rows(reader, some, layers=self.layers, counted=self.counted)
+            with under_way.of_rows(len(some)):
+                return read_rows(reader, some, layers=self.layers, counted=self.counted)
 
         keys = [(id(reader), text, self.layers, self.counted) for text in texts]
         rows = each_once(keys, read)

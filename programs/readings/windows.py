@@ -313,9 +313,8 @@ def expected_passes(text: Text, context: int = USUAL_CONTEXT) -> Passes:
         for part in (text.material, text.judged)
     )
     if FRAME + material + output <= context:
-        return Passes(1, FRAME + material + output)
+        return Passes(1, FRAME + material + output, output)
     rooms = Room.of(context - FRAME - SPARE, material, output)
     passes = rooms.windows(output)
-    return Passes(
-        passes, output + passes * (FRAME + rooms.material) + (passes - 1) * rooms.before
-    )
+    again = passes * (FRAME + rooms.material) + (passes - 1) * rooms.before
+    return Passes(passes, output + again, output)

@@ -13,6 +13,7 @@ import numpy as np
 
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs import progress
+from judgesmith.programs.models.engine import GIVEN_UP
 from judgesmith.programs.readings.bindings.llama import Batch, library
 from judgesmith.programs.readings.passages import (
     PLAIN_TURNS,
@@ -269,12 +270,18 @@ class EmbeddedReader:
             *range(max(done, start), len(tokens), size),
             len(tokens),
         ]
-        for first, end in itertools.pairwise(cuts):
-            self._layers_wanted = wanted if first >= start else frozenset()
-            output = logits and first >= start
-            self._decode(tokens[first:end], first, sequence, output=output)
-            if output:
-                numbers += self._numbers(tokens[first + 1 : end + 1])
+        given_up = GIVEN_UP.get()
+        with progress.read.begun(len(tokens), len(tokens) - done) as share:
+            for first, end in itertools.pairwise(cuts):
+                if given_up is not None and given_up.is_set():
+                    raise ModelError(f"{self.name}: reading was broken off")
+                self._layers_wanted = wanted if first >= start else frozenset()
+                output = logits and first >= start
+                some = tokens[first:end]
+                with progress.read.step(share, len(some), len(some)):
+                    self._decode(some, first, sequence, output=output)
+                    if output:
+                        numbers += self._numbers(tokens[first + 1 : end + 1])
         self._cached[sequence] = tokens
         self.computed += len(tokens) - done
         return tuple(map(np.concatenate, zip(*numbers, strict=True)))
@@ -315,7 +322,6 @@ class EmbeddedReader:
             raise ModelError(
                 f"{self.name}: llama.cpp cannot read {count} tokens (code {code})"
             )
-        progress.read.tokens += count
 
     def _sequence(self, tokens: list[int], most: int) -> tuple[int, int]:
         """The sequence with the longest common beginning, cut back to it; an idle one where little is shared."""

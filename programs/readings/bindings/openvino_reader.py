@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -14,7 +15,9 @@ import numpy as np
 
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs import progress
+from judgesmith.programs.models import pace
 from judgesmith.programs.models.cache import CallCache
+from judgesmith.programs.models.engine import GIVEN_UP
 from judgesmith.programs.readings.bindings.batches import WORTH, Row, batches
 from judgesmith.programs.readings.bindings.graph import (
     Adapter,
@@ -43,6 +46,7 @@ from judgesmith.programs.readings.reader import (
     check_layers,
     common_length,
 )
+from judgesmith.signatures.values import NUMBER
 
 CONTEXT = 4096
 #: Tokens that go through the layers at once, of one row and of several. Tokens that go through the vocabulary at once:
@@ -130,9 +134,11 @@ class OpenVinoReader:
         self.name = name or path.name
         self._process = _own_process(self.name)
         self._thread = ThreadPoolExecutor(1, f"reader of {self.name}")
-        self._broken_off = False
+        self._given_up = threading.Event()
         spilled = Spilled(CallCache.default_path().parent)
         self._weights = weights = Weights(path, spilled.empty)
+        self._size = path.stat().st_size
+        self._threads = threads
         self._shape = shape = Shape.of(weights)
         self.words = Vocabulary(weights.settings)
         weights.forget()
@@ -162,6 +168,7 @@ class OpenVinoReader:
             ).create_infer_request()
         self.way = way(weights)
         self._pasts = list[_Past]()  # the one used last at the end
+        self._share: progress.Share | None = None  # what is read now
         self.computed = 0  # tokens that went through the model, for reports of cost
         with spilled.giving_back():
             self._in_turn(self._put_in_order)
@@ -176,6 +183,9 @@ class OpenVinoReader:
     def close(self) -> None:
         """Free the model's memory; again does nothing."""
         self._thread.shutdown(wait=self.ours)
+        if self._head is not None and self.ours:
+            read = progress.read
+            pace.keep(self._size, read.work, read.seconds, self._threads)
         self._layers = self._head = None
         self._pasts.clear()
 
@@ -196,18 +206,28 @@ class OpenVinoReader:
         closed = f"{self.name}: this model is closed, or belongs to the process that this one comes from"
         if not self.ours:
             raise ModelError(closed)
+        given_up = GIVEN_UP.get() or threading.Event()
+
+        def in_turn() -> T:
+            self._given_up = given_up
+            return work()
+
         try:
-            task = self._thread.submit(work)
+            task = self._thread.submit(in_turn)
         except RuntimeError as error:
             raise ModelError(closed) from error
         try:
             return task.result()
         except KeyboardInterrupt:
             if not task.cancel():
-                self._broken_off = True
+                given_up.set()
                 wait([task])
-                self._broken_off = False
             raise
+
+    def _go_on(self) -> None:
+        """Raise ModelError where nobody waits any more for what is read now."""
+        if self._given_up.is_set():
+            raise ModelError(f"{self.name}: reading was broken off")
 
     def tokens(self, piece: Piece) -> list[int]:
         """Return a piece's tokens; a control token can come from a mark only."""
@@ -228,17 +248,24 @@ class OpenVinoReader:
         check_layers(layers, self._until, self.name)
         rows = [self._row(passage) for passage in passages]
         readings = dict[int, TokenReading]()
+        tokens = sum(len(row.tokens) for row in rows)
+        every = sum(map(_work, rows))
 
         def work() -> None:
             for batch in batches(rows, BATCH):
                 some = [rows[place] for place in batch.places]
+                done = share.done + sum(map(_work, some))
+                self._share = share
                 states = self._read(some, batch.shared)
                 for place, row, of_row in zip(batch.places, some, states, strict=True):
                     readings[place] = self._reading(
                         passages[place], row, of_row, layers
                     )
+                self._share = None
+                share.done = done  # beginnings that were kept, too
 
-        self._in_turn(work)
+        with progress.read.begun(tokens, every) as share:
+            self._in_turn(work)
         return [readings[place] for place in range(len(rows))]
 
     def _reading(
@@ -269,18 +296,22 @@ class OpenVinoReader:
         Raises: OptionError for more tokens than the context.
         """
         result = [np.zeros((0, 0), np.float32)] * len(rows)
-        for row in rows:
-            self._checked(row.tokens)
+        tokens = sum(len(self._checked(row.tokens)) for row in rows)
 
         def work() -> None:
             for batch in batches(rows, BATCH):
                 some = [rows[place] for place in batch.places]
+                done = share.done + sum(len(row.tokens) for row in some)
+                self._share = share
                 states = self._read(some, batch.shared)
                 for place, row, state in zip(batch.places, some, states, strict=True):
                     count = len(row.tokens) - row.start
                     result[place] = self._all(state.last[-count:])
+                self._share = None
+                share.done = done
 
-        self._in_turn(work)
+        with progress.read.begun(tokens, tokens) as share:
+            self._in_turn(work)
         return result
 
     def _all(self, states: Floats) -> Floats:
@@ -373,8 +404,7 @@ class OpenVinoReader:
 
         `last` begins at `_first_wanted`. The result is valid until the next pass.
         """
-        if self._broken_off:
-            raise ModelError(f"{self.name}: reading was broken off")
+        self._go_on()
         before = len(past.tokens)
         count = _filled(parts)
         shape = self._shape
@@ -401,12 +431,13 @@ class OpenVinoReader:
             cached = past.values.get(name, empty)
             inputs[name] = np.broadcast_to(cached, (len(parts), *cached.shape[1:]))
         request = self._layers
-        request.infer(
-            {name: np.ascontiguousarray(of) for name, of in inputs.items()},
-            share_inputs=True,
-        )
-        self.computed += sum(map(len, parts))
-        progress.read.tokens += sum(map(len, parts))
+        tokens = sum(map(len, parts))
+        with progress.read.step(self._share, tokens, tokens):
+            request.infer(
+                {name: np.ascontiguousarray(of) for name, of in inputs.items()},
+                share_inputs=True,
+            )
+        self.computed += tokens
         names = ("last", *self._kinds, *(f"sum{layer}" for layer in self._each))
         return {
             name: request.get_tensor(
@@ -420,7 +451,10 @@ class OpenVinoReader:
         numbers = list[list[Floats]]()
         for first in range(0, len(following), AT_ONCE):
             some = np.array(following[first : first + AT_ONCE])[:, None]
-            self._head.infer({"states": states[first : first + AT_ONCE], "next": some})
+            self._go_on()
+            here = {"states": states[first : first + AT_ONCE], "next": some}
+            with progress.read.step(self._share, NUMBER * len(some)):
+                self._head.infer(here)
             numbers.append(
                 [
                     self._head.get_tensor(name).data.reshape(-1).copy()
@@ -452,6 +486,11 @@ class OpenVinoReader:
             room -= len(earlier.tokens)
             if room >= 0:
                 self._pasts.insert(0, earlier)
+
+
+def _work(row: Row) -> float:
+    """Return what reading a row takes, in tokens through the layers."""
+    return len(row.tokens) + NUMBER * (len(row.tokens) - row.start - 1)
 
 
 def _first_wanted(parts: Sequence[list[int]], counted: Sequence[int]) -> int:

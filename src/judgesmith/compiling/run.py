@@ -55,6 +55,7 @@ from judgesmith.running.opening import (
     expected_seconds,
     open_model,
     open_others,
+    reading_seconds,
     roles_for,
     rows_file,
 )
@@ -494,7 +495,11 @@ class CompileRun:
             each = plan.aspects.values() or [plan]
             batches = sum(one.passes * one.row_calls for one in each)
             return replace(plan, cost=cost, batches=batches)
-        seconds = expected_seconds(plan.calls, self.lm, self.connection())
+        seconds = reading_seconds(
+            plan.asked + plan.read, [self.lm or "", *plan.readers]
+        )
+        if not is_local(self.lm or ""):
+            seconds += expected_seconds(plan.calls, self.lm, self.connection())
         return replace(plan, seconds=seconds)
 
     def read(self) -> Labels:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from judgesmith.programs.answers.reply import Reply
-from judgesmith.programs.capabilities import answering, passes_of, read_by
+from judgesmith.programs.capabilities import answering, passes_over, read_by
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import pace
 from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.models.price import shared_price
+from judgesmith.programs.models.provider import is_local
 from judgesmith.running.opening import expected_seconds, reading_seconds
-from judgesmith.signatures.values import Item, Passes
+from judgesmith.signatures.values import Item
 
 #: Rows whose prompts an estimate is made from.
 SAMPLED = 50
@@ -77,41 +79,59 @@ def estimate(
     where: Connection | None,
 ) -> Estimate:
     """Estimate the cost of `rows` rows from a sample, without calling a model."""
-    calls = judge.method.cost().calls_per_row + judge.explains
-    if sample:
-        tokens = round(
-            sum(_prompt_tokens(judge, item) for item in sample) / len(sample)
-        )
-    else:
-        tokens = 0
+    method = judge.method
+    own = method.cost().calls_per_row
+    calls = own + judge.explains
+    sizes = list(_prompt_tokens(judge, sample))
+    tokens = round(sum(size for size, _ in sizes) / max(1, len(sizes)))
     prompt = rows * calls * tokens
     completion = rows * calls * ANSWER_TOKENS
     reply = Reply("", None, prompt, completion)
     if model is None:
         cost = None
     else:
-        cost = shared_price(answering(judge.method, model), reply)
+        cost = shared_price(answering(method, model), reply)
     each = rows / max(1, len(sample))
-    read = sum((passes_of(judge.method, item) for item in sample), Passes())
+    read = passes_over(method, sample)
     passes = round(each * read.count)
     read_tokens = round(each * read.tokens)
-    seconds = expected_seconds(rows * calls, model, where)
-    seconds += reading_seconds(read_tokens, [model or "", *read_by(judge.method)])
+    here = each * read.work
+    seconds = 0.0
+    if model and is_local(model):
+        written = 0 if method.brief else ANSWER_TOKENS
+        for size, fresh in sizes:
+            here += each * own * pace.of_call(size, fresh, written)
+            here += each * judge.explains * pace.of_call(size, fresh, ANSWER_TOKENS)
+    else:
+        seconds = expected_seconds(rows * calls, model, where)
+    seconds += reading_seconds(here, [model or "", *read_by(method)])
     return Estimate(
         rows, rows * calls, prompt, completion, cost, seconds, passes, read_tokens
     )
 
 
-def _prompt_tokens(judge: Judge, item: Item) -> float:
-    """Return the approximate number of tokens of one call."""
-    try:
-        sent = list(judge.previews(item).values())
-    except NotImplementedError:  # a method that has no prompt of its own
-        sent = []
-    characters = 0
-    for messages in sent:
-        characters += sum(len(message["content"]) for message in messages)
-    if not sent:
-        texts = (item.source, item.output, item.context, item.reference)
-        characters = 900 + sum(len(text or "") for text in texts)
-    return characters / max(1, len(sent)) / CHARACTERS_A_TOKEN
+def _prompt_tokens(
+    judge: Judge, sample: Sequence[Item]
+) -> Iterator[tuple[float, float]]:
+    """Yield about the tokens of a call for each row, and those behind what the prompt before begins with, too."""
+    last: list[str] = []
+    for item in sample:
+        try:
+            sent = judge.previews(item).values()
+            texts = ["".join(one["content"] for one in messages) for messages in sent]
+        except NotImplementedError:  # a method that has no prompt of its own
+            texts = []
+        if not texts:
+            parts = (item.source, item.output, item.context, item.reference)
+            texts = [" " * 900 + "".join(part or "" for part in parts)]
+        size = sum(map(len, texts))
+        same = sum(map(_beginning, texts, last))
+        last = texts
+        count = len(texts) * CHARACTERS_A_TOKEN
+        yield size / count, (size - same) / count
+
+
+def _beginning(one: str, other: str) -> int:
+    """Return the number of characters that both texts begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -27,6 +27,7 @@ from judgesmith.datasets.row import OVERALL
 from judgesmith.errors import JudgesmithError, OptionError
 from judgesmith.programs.atomic import write_whole
 from judgesmith.programs.contract import RATINGS, ratings_of, with_chosen
+from judgesmith.programs.models import pace
 from judgesmith.programs.models.connection import Connection
 from judgesmith.programs.models.files import find_model, installed, model_path
 from judgesmith.programs.models.provider import NO_MODEL, is_local, provider_of
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
 
 #: Seconds that a call is taken to need for estimates, where no better is known.
 SECONDS_PER_CALL = 1.5
-#: Bytes of weights times tokens that one core reads in a second: 225 tokens of the 0.5B's 491 MB.
-READ_PER_SECOND = 1.1e11
+#: Seconds until a command has begun to open a model of this machine, and bytes of weights that are opened in a second.
+STARTING = 2.5
+OPENED_PER_SECOND = 1e8
 #: Rows by which the columns of a file are found.
 HEAD = 1000
 
@@ -58,11 +60,16 @@ def expected_seconds(calls: int, model: str | None, where: Connection | None) ->
     return calls * SECONDS_PER_CALL / at_once
 
 
-def reading_seconds(tokens: int, models: Sequence[str]) -> float:
-    """Return a guess at how long models of this machine take to read this many tokens, beside calls."""
-    if not (largest := max(map(_size, models), default=0)):
+def reading_seconds(tokens: float, models: Sequence[str]) -> float:
+    """Return a guess at how long models of this machine take to open and to read this many tokens.
+
+    It goes by what this machine last took, or by what ours took.
+    """
+    sizes = list(map(_size, dict.fromkeys(models)))
+    if not any(sizes):
         return 0.0
-    return tokens * largest / (READ_PER_SECOND * thread_count())
+    reading = tokens * max(sizes) / (pace.known() * thread_count())
+    return STARTING + sum(sizes) / OPENED_PER_SECOND + reading
 
 
 def _size(name: str) -> int:

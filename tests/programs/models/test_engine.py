@@ -320,6 +320,29 @@ def test_what_is_under_way_at_exit_is_cancelled_and_connections_closed() -> None
 
 # Forks
 
+
+def test_a_thread_learns_that_nobody_waits_for_it() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def long_work() -> None:
+        given_up = engine.GIVEN_UP.get()
+        assert given_up is not None
+        begun.set()
+        assert given_up.wait(HANG)
+        ended.set()
+
+    async def leave() -> None:
+        work = asyncio.create_task(engine.in_thread(long_work))
+        assert await asyncio.to_thread(begun.wait, HANG)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(leave())
+    assert ended.wait(HANG)
+    assert engine.GIVEN_UP.get() is None
+
+
 FORKING = """
 import multiprocessing, sys
 import judgesmith as js

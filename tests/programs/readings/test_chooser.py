@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import HANG
 from tiny_model import write_tiny_model
 
 from judgesmith.errors import MissingExtraError, ModelError
@@ -229,6 +231,35 @@ def test_an_error_is_each_waiting_requests(tiny: Path) -> None:
         return await asyncio.gather(*sends, return_exceptions=True)
 
     assert [str(error) for error in engine.run(every())] == ["no memory"] * 3
+
+
+def test_answers_that_nobody_waits_for_are_given_up(tiny: Path) -> None:
+    told = threading.Event()
+
+    class Slow:
+        way, system_prompt = "slow", True
+
+        def answers(self, requests: Sequence[Request]) -> list[Reply | None]:
+            given_up = engine.GIVEN_UP.get()
+            assert given_up is not None
+            begun.set()
+            assert given_up.wait(HANG)
+            told.set()
+            raise ModelError("reading was broken off")
+
+    begun = threading.Event()
+    transport = Choosing(Slow(), Server())
+
+    async def leave() -> None:
+        sends = [asyncio.create_task(transport.send(asked())) for _ in range(3)]
+        assert await asyncio.to_thread(begun.wait, HANG)
+        for send in sends:
+            assert not told.is_set()
+            send.cancel()
+        await asyncio.gather(*sends, return_exceptions=True)
+
+    engine.run(leave())
+    assert told.wait(HANG)
 
 
 def test_a_direct_judge_starts_no_server(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from judgesmith.errors import ArtifactError, ModelError, OptionError
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.outcome import Sureness
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings import kinds, saying
 from judgesmith.programs.readings.bindings import opening
@@ -111,13 +113,35 @@ def test_a_score_is_the_heads_on_its_scale(
     )  # fingerprints of those without stay as they were
     found = list(judge.score_many(ROWS))
     assert [v.percent for v in found] == pytest.approx(percents)
-    far = "far from the rows that the judge learnt from: its words are {} expected than usual"
+    far = (
+        "far from the rows that the judge learnt from: its words are {} expected than usual; the score has no "
+        "interval, and the judge's agreement with people does not hold for it"
+    )
     unlike = [
         (far.format("more"),),
         (),
         (far.format("less"),),
     ]  # -50 is within 50 of -40
     assert [v.notes for v in found] == (unlike if head.limits else [(), (), ()])
+
+
+def test_a_row_far_from_the_labelled_ones_has_no_interval(lm: LanguageModel) -> None:
+    head = LinearHead(
+        50.0, {"assistant.mean": (-3.0, 10.0)}, limits={"assistant.mean": (-6.0, 6.0)}
+    )  # what it adds to the rows: 20, -5 and -30
+    sure = Sureness((50.0,), (0.5,), (0.9,), (1.0,), 40, 20, (30.0, 75.0))
+    judge = fitted(head, lm=lm, scale=Scale(1, 5))
+    judge = judge.with_(outcome=replace(judge.outcome, sureness=sure))
+    verdicts = list(judge.score_many(ROWS))
+    assert [verdict.interval is None for verdict in verdicts] == [True, False, True]
+    said = [len(verdict.notes) for verdict in verdicts]
+    assert said == [1, 0, 1]  # one line, and nothing of an interval that is not there
+    assert all("no interval" in one for v in verdicts for one in v.notes)
+    assert [v.to_dict()["details"]["far"] for v in verdicts] == [
+        ["assistant.mean"],
+        [],
+        ["assistant.mean"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 Real small models where these are here, and a tiny one with random weights.
 """
 
+import contextvars
 import itertools
 import multiprocessing
 import os
@@ -20,6 +21,8 @@ import pytest
 from tiny_model import write_tiny_model
 
 from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs import progress
+from judgesmith.programs.models.engine import GIVEN_UP
 from judgesmith.programs.models.files import installed, model_path
 from judgesmith.programs.readings.bindings import graph, opening
 from judgesmith.programs.readings.bindings.batches import Row, batches
@@ -339,6 +342,32 @@ def test_an_interrupted_batch_ends_with_its_pass(
             reader.read_many(passages)
     assert next(count) < 6
     assert len(reader.read_many(passages)) == 20
+
+
+def test_what_nobody_waits_for_ends_with_its_pass(
+    reader: OpenVinoReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_up = threading.Event()
+    inner, count = reader._pass, itertools.count()
+
+    def left(*given: Any) -> Any:
+        result = inner(*given)
+        if next(count) == 1:
+            given_up.set()
+        return result
+
+    def read() -> None:
+        GIVEN_UP.set(given_up)
+        reader.read_many(passages)
+
+    passages = [passage(text, reader.chat) for text in rows(20)]
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "_pass", left)
+        with pytest.raises(ModelError, match="broken off"):
+            contextvars.copy_context().run(read)
+    assert next(count) == 2
+    assert len(reader.read_many(passages)) == 20
+    assert progress.read.of_texts() == (0, 0, 0)
 
 
 def _child(tiny: Path, answers: Any) -> None:
