@@ -273,7 +273,7 @@ def of_system_means(
 ) -> AgreementValue:
     """Return the agreement of each system's mean label among the training rows, as if that judged the held-out ones.
 
-    Of folds it is the mean of the agreements inside each, as in `evaluate`. Over all folds together the mean of the
+    Of folds it is the mean of the agreements inside each, as in `check`. Over all folds together the mean of the
     other rows falls where a row's own label rises, and runs against systems that are equal.
 
     Args:

@@ -251,7 +251,7 @@ class Contract:
             return ""
         return (
             f"measured with {self.model}, and asks {name} now, of which no agreement with people is known: scores "
-            f"have no interval. `judgesmith evaluate LABELS --judge FILE --lm {name}` measures it, `judgesmith "
+            f"have no interval. `judgesmith check LABELS --judge FILE --lm {name}` measures it, `judgesmith "
             f"compile LABELS --start FILE --lm {name}` compiles for it"
         )
 

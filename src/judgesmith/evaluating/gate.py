@@ -1,4 +1,4 @@
-"""The gate of `judgesmith evaluate --fail-under`: a bar for the lower end of an interval, for use in CI."""
+"""The gate of `judgesmith check --fail-under`: a bar for the lower end of an interval, for use in CI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judges of `judgesmith evaluate`: columns, verdicts of scored files, reference metrics, and saved judges.
+"""The judges of `judgesmith check`: columns, verdicts of scored files, reference metrics, and saved judges.
 
 `live` lets the saved judges judge the rows.
 """

@@ -1,4 +1,4 @@
-"""Saved judges in `judgesmith evaluate`: they judge the rows here and now, beside what was scored before."""
+"""Saved judges in `judgesmith check`: they judge the rows here and now, beside what was scored before."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Inputs of `judgesmith evaluate`, `estimate` and `suggest`: rows of files and benchmarks, and human ratings.
+"""Inputs of `judgesmith check`, `estimate` and `suggest`: rows of files and benchmarks, and human ratings.
 
-`judges` adds the judges that `evaluate` compares with them.
+`judges` adds the judges that `check` compares with them.
 """
 
 from __future__ import annotations

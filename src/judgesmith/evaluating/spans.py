@@ -1,4 +1,4 @@
-"""`judgesmith evaluate --spans`: agreement of a judge's error spans with human ones."""
+"""`judgesmith check --spans`: agreement of a judge's error spans with human ones."""
 
 from __future__ import annotations
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     )
     from judgesmith.evaluating.few import Scored
 
+#: So few differences are all listed; of more, the significant ones, up to that many.
+FEW = 3
+LISTED = 10
+
 
 class Estimate(Command, Rows, Worded, Json):
     """Estimate each system's mean human rating from judge scores and a few labels.
@@ -162,11 +166,16 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         out.print(f"Means of {estimates.on_line} systems are drawn to {line}.")
     if estimates.differences:
         out.print(_decided(len(sure), estimates.differences))
-    for d in sorted(sure, key=lambda d: d.p)[:10]:
-        better, worse = (d.a, d.b) if d.difference > 0 else (d.b, d.a)
-        low, high = sorted((abs(d.low), abs(d.high)))
-        text = f"  {better} over {worse}: {abs(d.difference):.3f} [{low:.3f}, {high:.3f}], {p_in_words(d.p)}"
-        out.print(clean(text), markup=False)
+    few = len(estimates.differences) <= FEW
+    told = estimates.differences if few else sure
+    for d in sorted(told, key=lambda d: d.p)[:LISTED]:
+        sign = 1 if d.difference > 0 else -1
+        better, worse = (d.a, d.b) if sign > 0 else (d.b, d.a)
+        low, high = sorted((sign * d.low, sign * d.high))
+        text = f"  {better} − {worse}: {abs(d.difference):+.3f} [{low:+.3f}, {high:+.3f}], {p_in_words(d.p)}"
+        out.print(
+            clean(text + ("" if d in sure else "; not significant")), markup=False
+        )
     for system in estimates.systems:
         if system.reason:
             out.print(
@@ -184,8 +193,8 @@ def _decided(sure: int, differences: Sequence[SystemDifference]) -> str:
     open_ends = [max(abs(d.low), abs(d.high)) for d in differences]
     if sure == 0:
         text += (
-            f" Nothing was found out: differences of up to {max(open_ends):.3f}, either way, are possible; "
-            "label more rows."
+            f" They may be up to {max(open_ends):.3f}, either way; `judgesmith compare` says how many more labels "
+            "would decide."
         )
     return text
 

@@ -138,7 +138,7 @@ class Suggest(Command, Rows, Worded, Json):
         for name in ids:
             out.print(one_line(name), markup=False, soft_wrap=True)
         out.print(
-            f"On these rows {judge} agrees with {stand_in} as on all {len(scored.rows)}; `evaluate` them alone."
+            f"On these rows {judge} agrees with {stand_in} as on all {len(scored.rows)}; `check` them alone."
         )
         for note in scored.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)

@@ -200,7 +200,7 @@ class _Choice:
         if len(self.of_sys) > 1:
             reasons.append(f"a system with {int(self.of_sys[self.sys[row]])} labels")
         if self.disagreement[row] > np.quantile(self.disagreement, 0.75):
-            reasons.append("readings contradict each other")
+            reasons.append("the judge's signals contradict each other")
         if self.odd[row]:
             reasons.append("resembles no other row")
         return ", ".join(reasons)

@@ -312,7 +312,7 @@ def _errors(value: Any, output: str) -> list[dict[str, Any]]:
 
 
 def _error(value: Any, output: str) -> dict[str, Any]:
-    """Return an error as `judgesmith evaluate --spans` reads it. Offsets count code points."""
+    """Return an error as `judgesmith check --spans` reads it. Offsets count code points."""
     if not isinstance(value, Mapping):
         raise ValueError("errors: each must be an object")
     start: Any = value.get("start")
