@@ -289,7 +289,7 @@ class CompileReport:
         if self.levels.system_means is not None:
             lines.insert(1, ("systems' mean labels", self.levels.system_means))
         lines += [
-            (f"compiled, {COMPARED[level]}", inside)
+            (f"… {COMPARED[level]}", inside)
             for level, inside in self.levels.inside.items()
         ]
         failures = any(agreement.reached.failed for _, agreement in lines)

@@ -130,7 +130,7 @@ class ModelReadings(AsksForms):
         )
         first: str = option(
             "",
-            "Whose score has the first word, alone unless a mixture agrees clearly better: model, or one of the "
+            "Score that is used alone unless a combination agrees clearly better: model, or one of the "
             "signals; empty: the model where it is a hosted one or there are no signals, else the first signal.",
             added=True,
             max_length=400,
