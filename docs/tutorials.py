@@ -41,8 +41,10 @@ FENCE = re.compile(
 MODEL = "openai/gpt-4o-mini"
 #: What a command names -> what stands for it, as the server speaks OpenAI's protocol.
 INSTEAD = {
+    # A model of one's own costs nothing, so that nobody is asked before a search. openai/fake has no price.
+    "ollama_chat/llama3.1:8b -o": f"{MODEL} --yes -o",
     "ollama_chat/llama3.1:8b": MODEL,
-    "judgesmith demo --live": f"judgesmith demo --live --lm {MODEL}",
+    "judgesmith demo --live": "judgesmith demo --live --lm openai/fake",
 }
 #: An environment is made before the page is run, and checkouts have their own tests.
 NOT_RUN = re.compile(r"python3 -m venv|pip install|make ")
