@@ -65,7 +65,8 @@ class LabelStudio(Answers):
                 # What annotators are told stands there in templates for chats, and the chat is judged.
                 data["data.text"] = data.pop("text")
         answers = (answer for one in annotations for answer in _annotated(one))
-        return {**data, "id": record.get("id")}, answers
+        # An id among the data is that of the user's file, which numbers of tasks are not.
+        return {"id": record.get("id"), **data}, answers
 
 
 def _annotated(annotation: Mapping[str, Any]) -> Iterator[Answer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from judgesmith.cli.commands import Command, Json, Rows, Worded, argument, flag
@@ -47,6 +48,15 @@ class Suggest(Command, Rows, Worded, Json):
     aspect: str | None = flag(
         None, "Name of the human rating to use. Required if there are several."
     )
+    tasks: Path | None = flag(
+        None,
+        "JSON file to write the rows to, for --tool to import. A scored row has its verdict as prediction or "
+        "suggestion. For Label Studio the labelling interface is written beside, as .xml.",
+        metavar="FILE",
+    )
+    tool: Literal["label-studio", "argilla"] = flag(
+        "label-studio", "Annotation tool that imports --tasks."
+    )
 
     def run(self) -> None:
         """Print the rows to label, or write them to a file."""
@@ -54,6 +64,7 @@ class Suggest(Command, Rows, Worded, Json):
 
         from judgesmith.evaluating.few import read_suggestable
         from judgesmith.rooms.labelling.suggestion import suggest
+        from judgesmith.rooms.labelling.tasks import write_tasks
         from judgesmith.running.console import out, print_json
         from judgesmith.running.plain import one_line
 
@@ -75,6 +86,10 @@ class Suggest(Command, Rows, Worded, Json):
             documents=scored.documents,
             systems=scored.systems,
         )
+        told = []
+        if self.tasks is not None:
+            chosen_rows = [scored.rows[s.row] for s in suggestions]
+            told = write_tasks(self.tasks, self.tool, chosen_rows, scored.rows)
         if self.as_json:
             chosen = [
                 {"id": scored.rows[s.row].id, "row": scored.rows[s.row].line}
@@ -88,7 +103,7 @@ class Suggest(Command, Rows, Worded, Json):
                     "readings": list(readings),
                     "rows": len(scored.rows),
                     "labelled": int(np.isfinite(scored.human).sum()),
-                    "notes": scored.notes,
+                    "notes": [*scored.notes, *told],
                 }
             )
             return
@@ -106,6 +121,8 @@ class Suggest(Command, Rows, Worded, Json):
         out.print(
             "Give their labels a column chosen_by with the word suggest: agreement is measured on others."
         )
+        for line in told:
+            out.print(one_line(line), markup=False, soft_wrap=True)
         for note in scored.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)
 
