@@ -49,7 +49,7 @@ class Budget:
 class BudgetShare:
     """Shares a budget out over the passes of a run.
 
-    Held-out rows are paid for first (the calls of each part's, by the compiled judge and by the zero-shot one) and for
+    Held-out rows are paid for first (the calls of each part's, by the compiled judge and by the model alone) and for
     two answers each, since an unreadable one is asked for again: what a search found must be reportable.
     What is left goes to the searches in equal parts: one with folds must not eat the next one's.
     """

@@ -264,7 +264,7 @@ def _fitted_and_measured(
 
 
 def _measured(job: Job, fitted: Fitted, split: Split) -> Measured:
-    """Score the held-out rows by the fitted judge and by the zero-shot one."""
+    """Score the held-out rows by the fitted judge and by the model alone."""
     heldout = examples_of(split.heldout, fitted.judge)
     progress = job.progress
     progress.stage("held-out rows, compiled", len(heldout))

@@ -79,7 +79,7 @@ def compile(
         LabelsError: For labels that cannot be read or learnt from.
         LeakError: For held-out labels that share documents or texts with the others.
         ModelError: When the model cannot be reached or used.
-        BudgetError: For a budget that not even a zero-shot judge fits in.
+        BudgetError: For a budget that not even the model alone fits in.
         OptionError: For unknown or unfitting options.
     """
     aspect = options.pop("aspect", None)

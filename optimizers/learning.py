@@ -207,7 +207,7 @@ def _inferred(job: Job, inquiry: Inquiry, labels: Labels) -> Inference:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A judge in the form of answers that agrees best zero-shot, and what was tried."""
+    """A judge in the form of answers that agrees best without examples, and what was tried."""
 
     judge: Judge
     forms: tuple[FormTrial, ...] = ()
@@ -218,7 +218,7 @@ class Settled:
 def settle(
     job: Job, student: Judge, examples: Sequence[dspy.Example], *, inferred: bool
 ) -> Settled:
-    """Choose the form of answers by zero-shot agreement on the training rows.
+    """Choose the form of answers by agreement without examples on the training rows.
 
     A form that takes more calls a row is kept only if it is clearly better, by the search's rule for candidates.
 
@@ -486,7 +486,7 @@ def fitted_again(
         trial = record.chosen
     best = best_form(final.forms, examples, inside, job.objective, job.options.seed)
     if best is not None and best is not settled:
-        # The search was made in another form: this one was tried zero-shot alone.
+        # The search was made in another form: this one was tried without examples.
         trial = replace(record.tried[0], scored=Scored.of(_bare(best.percents)))
     scored = Scored((), trial.scored.percents[inside])
     plain = _plain_outcome(record.zero_shot.percents[inside], train)

@@ -75,7 +75,7 @@ MEASURED = {"auc": "auc", "pairwise_accuracy": "pairwise"}
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A fit to the training rows of one part, with its scores and the zero-shot judge's of the held-out rows."""
+    """A fit to the training rows of one part, with its scores and the model alone's of the held-out rows."""
 
     fitted: Fitted
     split: Split
@@ -180,7 +180,7 @@ def percents_of_run(run: Sequence[Measured]) -> Vector:
 
 
 def plain_percents(run: Sequence[Measured]) -> Vector:
-    """Return the zero-shot judge's raw scores of a run's held-out rows."""
+    """Return the model alone's raw scores of a run's held-out rows."""
     return np.concatenate([part.zero_shot.percents for part in run])
 
 
@@ -205,13 +205,13 @@ def moved_run(
 
 @dataclass(frozen=True, slots=True)
 class Agreements:
-    """Agreement of the compiled judge, of the zero-shot one, and of one without a model; with folds, over all runs."""
+    """Agreement of the compiled judge, of the model alone, and of one without a model; with folds, over all runs."""
 
     compiled: AgreementValue
     zero_shot: AgreementValue
     surface: AgreementValue
     lead: Difference
-    """Of the compiled judge over the zero-shot one."""
+    """Of the compiled judge over the model alone."""
 
 
 def agreements(found: Findings) -> Agreements:

@@ -272,7 +272,7 @@ def plan_of(
     dearest, untried = _dearest(compiler, judge, name, stages)
     chosen = dearest or judge
     measured = stages.measuring(chosen)
-    # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
+    # The search's own pass of the model alone repeats a trial: answered from the disk, but counted in a budget.
     spent = (
         stages.inferring()
         + stages.trials(dearest)
@@ -532,7 +532,7 @@ class Stages:
         )
 
     def measuring(self, judge: Judge) -> Spending:
-        """Return the spending on held-out rows, by the zero-shot judge and by the compiled one.
+        """Return the spending on held-out rows, by the model alone and by the compiled one.
 
         Args:
             judge: The judge in its dearest form.
@@ -551,7 +551,7 @@ class Stages:
     def least(self, dearest: Judge | None) -> int:
         """Return the fewest calls that still give a judge.
 
-        They are trials and zero-shot in each fit's equal share of a budget, and held-out rows judged twice.
+        They are trials and the model alone in each fit's equal share of a budget, and held-out rows judged twice.
         """
         judge = dearest or self.judge
         zero_shot = self.rows * self.search.calls_per_row(judge)

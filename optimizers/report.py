@@ -118,7 +118,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FormTrial:
-    """One form of prompts and answers, tried zero-shot on the training rows.
+    """One form of prompts and answers, tried without examples on the training rows.
 
     knowledge: with the inferred task and criteria in the prompt, or without.
     """
@@ -213,7 +213,7 @@ class CompileReport:
     zero_shot: AgreementValue
     """Of the judge without demonstrations, on the same rows."""
     difference: tuple[float, float, float, float]
-    """Compiled minus zero-shot, its interval, and a two-sided p (paired bootstrap over groups)."""
+    """Compiled minus the model alone, its interval, and a two-sided p (paired bootstrap over groups)."""
     surface: AgreementValue
     """Of length, overlap and repetition alone, on the same rows."""
     folds: int
@@ -271,7 +271,7 @@ class CompileReport:
         )
 
     def table(self) -> Table:
-        """Return the compiled judge beside zero-shot and the baseline without a model."""
+        """Return the compiled judge beside the model alone and the baseline without a model."""
         by = self.heldout.by
         names = ["Pearson", "Spearman", "Kendall"]
         if by.name != "q":
@@ -436,7 +436,7 @@ class AspectsReport:
         return f"AspectsReport({self.signature}; {self.usage.calls:,} calls)"
 
     def table(self) -> Table:
-        """Return the agreement of each aspect, of its zero-shot judge, and of the baseline without a model."""
+        """Return the agreement of each aspect, of the model alone, and of the baseline without a model."""
         first = next(iter(self.aspects.values()))
         labels = {report.heldout.by.label for report in self.aspects.values()}
         label = labels.pop() if len(labels) == 1 else "agreement"

@@ -2,8 +2,8 @@
 
 A search tries programs that differ in their demonstrations (and perhaps in their prompts' texts) and keeps one, by an
 objective (Q, or what suits the kind of labels) over the whole validation vector: each row judged without its own group
-among the demonstrations, failures imputed and counted, undefined correlations never winning, and zero-shot kept unless
-it is clearly beaten.
+among the demonstrations, failures imputed and counted, undefined correlations never winning, and the model alone kept
+unless it is clearly beaten.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Candidate:
 
     @property
     def parts(self) -> tuple[int, int]:
-        """Return the distance from the zero-shot student: demonstrations, then changes of form."""
+        """Return the distance from the model alone: demonstrations, then changes of form."""
         return self.demos, len(self.form)
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:
-    """Everything that a search tried, zero-shot first, and what it chose."""
+    """Everything that a search tried, the model alone first, and what it chose."""
 
     tried: tuple[Trial, ...] = field(repr=False)
     chosen: Trial = field(repr=False)
@@ -134,7 +134,7 @@ class SearchRecord:
     """The chosen one's value corrected for having been chosen: that of these scores, each candidate's brought to the
     chosen one's mean and spread. None where it is undefined."""
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Members of the judge that no candidate asks, since they scored no row zero-shot, and why."""
+    """Members of the judge that no candidate asks, since they scored no row alone, and why."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -153,7 +153,7 @@ class SearchRecord:
 
     @property
     def zero_shot(self) -> Scored:
-        """Return the zero-shot program's scores of the validation rows."""
+        """Return the model alone's scores of the validation rows."""
         return self.tried[0].scored
 
 
@@ -181,7 +181,7 @@ class SearchContext:
     pool: list[dspy.Example]
     """The rows that demonstrations are taken from."""
     answers: Callable[[], tuple[Verdict, ...]]
-    """The teacher's (by default the zero-shot student's) verdicts on the pool, for bootstrapped demonstrations."""
+    """The teacher's (by default the student's own) verdicts on the pool, for bootstrapped demonstrations."""
     teacher: LanguageModel | None = None
     """The model that writes what a search has written, if it is not the judge's own."""
     tried: list[Trial] = field(default_factory=list)
@@ -223,7 +223,7 @@ class SearchOptions(Options):
 
 
 class SureOptions(SearchOptions):
-    """Option of searches that replace zero-shot only if clearly better."""
+    """Option of searches that replace the model alone only if clearly better."""
 
     sure: float = option(
         0.85,
@@ -412,7 +412,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
         Raises:
             LeakError: If valset shares a group or a text with trainset.
-            BudgetError: If not even zero-shot fits the budget.
+            BudgetError: If not even the model alone fits the budget.
             OptionError: For rows without a score.
         """
         if not isinstance(student, Judge):

@@ -32,8 +32,8 @@ class LabeledFewShot(DemonstrationSearch):
 
     k: as `max_demos`, by DSPy's name.
 
-    They stay unless zero-shot came out higher on the validation rows, or they are disqualified (`max_failed`): a `sure`
-    above 0 asks for more than that, as in the searches.
+    They stay unless the model alone came out higher on the validation rows, or they are disqualified (`max_failed`): a
+    `sure` above 0 asks for more than that, as in the searches.
     """
 
     name = "labeled-few-shot"
@@ -58,11 +58,11 @@ class LabeledFewShot(DemonstrationSearch):
         super().__init__(**options if k is None else options | {"max_demos": k})
 
     def evaluations(self) -> int:
-        """Return 2: zero-shot, and the one set."""
+        """Return 2: the model alone, and the one set."""
         return 2
 
     def shown(self, rows: int, room: int | None = None) -> int:
-        """Return the demonstrations in a prompt, on average of zero-shot and the set."""
+        """Return the demonstrations in a prompt, on average of the model alone and the set."""
         return self._size(rows, room) // 2
 
     def _size(self, rows: int, room: int | None) -> int:
@@ -93,7 +93,7 @@ class NoSearch(DemonstrationSearch):
     searches = uses_teacher = adaptive = False
 
     def evaluations(self) -> int:
-        """Return 1: zero-shot alone."""
+        """Return 1: the model alone."""
         return 1
 
     def explore(self, context: SearchContext) -> None:

@@ -91,7 +91,7 @@ class OptunaSearch(DemonstrationSearch):
         return settings
 
     def evaluations(self) -> int:
-        """Return one more than the trials, for zero-shot."""
+        """Return one more than the trials, for the model alone."""
         return self.trials + 1
 
     def calls_per_row(self, judge: Judge) -> int:
@@ -106,7 +106,7 @@ class OptunaSearch(DemonstrationSearch):
     # -- the study
 
     def explore(self, context: SearchContext) -> None:
-        """Try as many trials as TPE may draw, zero-shot being the first."""
+        """Try as many trials as TPE may draw, the model alone being the first."""
         self.study = None
         if not self.trials:
             return
@@ -117,7 +117,7 @@ class OptunaSearch(DemonstrationSearch):
                 seed=self.seed, n_startup_trials=startup
             )
             self.study = optuna.create_study(direction="maximize", sampler=sampler)
-            # Trial 0 is zero-shot, which is judged already.
+            # Trial 0 is the model alone, which is judged already.
             self.study.enqueue_trial(
                 {c.name: c.values[0] for c in self._space(context.base)} | {"demos": 0}
             )

@@ -183,7 +183,7 @@ class Desk:
         )
 
     def panel(self) -> list[Any]:
-        """Return the pool with zero-shot's answers."""
+        """Return the pool with the model's own answers."""
         context = self.context
         scored = context.tried[0].scored
         if context.pool != context.rows:

@@ -336,7 +336,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             trainset: Rows that demonstrations are taken from.
             valset: Rows that candidates are measured on; by default the training rows.
             restrict: Numbers of the candidates to try (-3 zero-shot, -2 labels only, -1 bootstrapped, 0… random);
-                zero-shot is always measured.
+                the model alone is always measured.
             labeled_sample: False: "labels only" takes the first rows instead of a sample.
 
         Raises:
@@ -366,7 +366,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             return super().score(program, rows, name)
 
     def explore(self, context: SearchContext) -> None:
-        """Run DSPy's class; its zero-shot candidate is judged already."""
+        """Run DSPy's class; its candidate of the model alone is judged already."""
         if not self.candidates:
             return
         table = Table(self, context)

@@ -12,9 +12,10 @@ Beats = Callable[[int, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """The rule by which one candidate is chosen by their Qs. Candidate 0 is zero-shot.
+    """The rule by which one candidate is chosen by their Qs. Candidate 0 is the model alone.
 
-    parts: how far each is from zero-shot (demonstrations, then changes of form). qualified: whether it may be chosen.
+    parts: how far each is from the model alone (demonstrations, then changes of form). qualified: whether it may be
+    chosen.
     """
 
     parts: Sequence[tuple[int, int]]
@@ -39,7 +40,8 @@ class Contest:
         """Return the candidate with the fewest demonstrations among those that the best one does not clearly beat.
 
         Demonstrations can harm a small model, so that the best by Q wins outright only over candidates that it clearly
-        beats; the others tie. Whatever takes the place of zero-shot has itself to beat it so. beats None: the best.
+        beats; the others tie. Whatever takes the place of the model alone has itself to beat it so. beats None: the
+        best.
         """
         best = self.best(q)
         if beats is None:

@@ -183,6 +183,23 @@ def test_a_missing_key_is_not_tried_again(
     assert len(calls) == 1
 
 
+def test_a_key_that_litellm_does_not_miss_is_told_in_the_providers_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import litellm
+    from litellm.exceptions import APIConnectionError
+
+    async def refuse(**_: Any) -> None:
+        raise APIConnectionError("api_key of the gateway must be set", "x", "y")
+
+    monkeypatch.setattr(litellm, "acompletion", refuse)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    lm = language_model("anthropic/claude", connection=Connection(cache=False))
+    judge = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm)
+    with pytest.raises(js.ModelError, match="api_key of the gateway must be set"):
+        judge.score("s", "r001")
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [

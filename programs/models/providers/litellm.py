@@ -41,6 +41,7 @@ from judgesmith.programs.models.transport import (
     first_line,
     read_reply,
 )
+from judgesmith.tables import shortened
 
 _VENDORS = (
     "ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|"
@@ -236,10 +237,10 @@ def _no_key(model: str, error: BaseException) -> None:
     import litellm
 
     missing = litellm.validate_environment(model).get("missing_keys") or []
-    what = " and ".join(missing) or "the provider's key"
-    raise ModelError(
-        f"{model}: there is no key for it; set {what} in the environment"
-    ) from None
+    # Where LiteLLM misses none, only the provider's own words say which key is meant.
+    words = shortened(said(error), 200)
+    what = f"set {' and '.join(missing)} in the environment" if missing else words
+    raise ModelError(f"{model}: there is no key for it; {what}") from None
 
 
 def _spent(model: str, error: Any) -> None:
