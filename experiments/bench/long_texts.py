@@ -1,13 +1,12 @@
 """Measure the cost of long texts: seconds and memory by the number of words.
 
-    python experiments/bench/long_texts.py [--json] [--words 500,2000,10000,30000,100000] [--most-read 2000]
+    python experiments/bench/long_texts.py [--json] [--words 500,2000,10000,30000,100000]
 
-Four ways, each over rows of growing length, the median of the repetitions, every text another one:
+Two ways without a model in this process (`long_rows.py` has those with one), each over rows of growing length, the
+median of the repetitions, every text another one:
 
 * `surface`: the counts without a model, source and output of that many words.
 * `api`: `DirectScorer` through an OpenAI-style server in another process, an output of that many words; no latency.
-* `source`: a row with a source of that many words and an output of 60, read by a small model in this process.
-* `output`: a row with an output of that many words, read in windows, up to `--most-read` words: each takes a pass.
 
 Time is to be linear: the processor's time for a thousand words, of the longest row, as a multiple of the second
 shortest's (`…_linear`, about 1 or less). Wall time depends on what else runs. Memory is the process's peak after each
@@ -36,15 +35,10 @@ from typing import Any
 from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.experiments.bench.scoring import WORDS
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.files import installed, model_path
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
-from judgesmith.programs.readings.kinds import read_row, surface
-from judgesmith.programs.readings.passages import Text
+from judgesmith.programs.readings.kinds import surface
 
-MODEL = "smollm2-135m"
 #: Judges a row of that many words; the number makes its texts unlike every other row's.
 Way = Callable[[int, int], None]
 
@@ -85,23 +79,6 @@ def asked() -> Iterator[Way]:
         yield ask
 
 
-def reads(reader: EmbeddedReader, source: bool) -> Way:
-    """Return a way to read a row by a model.
-
-    Args:
-        reader: The model.
-        source: True if the source has the many words, False for the output.
-    """
-
-    def read(words: int, seed: int) -> None:
-        long = text(words, seed)
-        short = text(60, seed + 1)
-        row = Text(long, short) if source else Text(short, long)
-        read_row(reader, row, layers=3, counted=False)
-
-    return read
-
-
 def measured(
     way: Way, sizes: list[int], repetitions: int, say: Callable[[str], None]
 ) -> list[dict[str, float]]:
@@ -139,14 +116,8 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
     parser.add_argument("--words", default="500,2000,10000,30000,100000")
-    parser.add_argument(
-        "--most-read",
-        type=int,
-        default=2000,
-        help="words of an output that a model reads, at most",
-    )
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--ways", default="surface,api,source,output")
+    parser.add_argument("--ways", default="surface,api")
     options = parser.parse_args()
     sizes = [int(words) for words in options.words.split(",")]
 
@@ -155,31 +126,20 @@ def main() -> None:
 
     result: dict[str, Any] = {"load_average": round(os.getloadavg()[0], 1)}
 
-    def line(name: str, way: Way, some: list[int]) -> None:
-        if name not in options.ways.split(",") or not some:
+    def line(name: str, way: Way) -> None:
+        if name not in options.ways.split(","):
             return
         say(name)
-        result[name] = measured(way, some, options.repetitions, say)
-        several = result[name][min(1, len(some) - 1) :]
+        result[name] = measured(way, sizes, options.repetitions, say)
+        several = result[name][min(1, len(sizes) - 1) :]
         result[f"{name}_linear"] = round(
             several[-1]["cpu_ms_per_1000_words"] / several[0]["cpu_ms_per_1000_words"],
             2,
         )
 
-    line("surface", count, sizes)
+    line("surface", count)
     with asked() as ask:
-        line("api", ask, sizes)
-    if installed(MODEL):
-        reader = EmbeddedReader(model_path(MODEL), threads=thread_count())
-        line("source", reads(reader, source=True), sizes)
-        line(
-            "output",
-            reads(reader, source=False),
-            [words for words in sizes if words <= options.most_read],
-        )
-        reader.close()
-    else:
-        say(f"{MODEL} is not here: judgesmith get local/{MODEL}")
+        line("api", ask)
     if options.json:
         print(json.dumps(result))
 

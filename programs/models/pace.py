@@ -16,7 +16,7 @@ TELLING = 3000
 #: share of estimated tokens that prose in English has. Tokens that are read while one is written.
 BY_LLAMA_CPP = 4
 CONTEXT = 4096
-PROSE = 0.8
+PROSE = 0.76
 WRITTEN = 20
 
 
