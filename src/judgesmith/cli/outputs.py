@@ -163,9 +163,14 @@ class LabelOutput(Output):
     kind: str
     rows: int
     labels: int
-    raters: list[dict[str, Any]]
+    raters: list[dict[str, Any]] = Field(
+        description="Counts, and in `beside` each rater beside the mean of the others, by question."
+    )
     agreement: list[dict[str, Any]] = Field(
-        description="alpha and equal answers, by question."
+        description="alpha (for interval data) with its interval, and equal answers, by question."
+    )
+    decision: list[str] = Field(
+        description="What the labels decide (--decide), or how sure alpha is, in sentences."
     )
 
 
