@@ -34,7 +34,7 @@ from judgesmith.optimizers.fitting.folds import folds
 from judgesmith.optimizers.fitting.outcome import cheapest, fit_decision, fit_preference
 from judgesmith.optimizers.fitting.weights import Training, refine
 from judgesmith.optimizers.options import CompileOptions, Compiler
-from judgesmith.optimizers.planning import dearer, option_words
+from judgesmith.optimizers.planning import dearer
 from judgesmith.optimizers.report import Fitted, FormTrial, Plan
 from judgesmith.optimizers.search.base import (
     SearchRecord,
@@ -51,6 +51,7 @@ from judgesmith.programs.capabilities import (
     InfersTask,
     ask_all,
     leave_out,
+    options_in_words,
     set_brief,
 )
 from judgesmith.programs.judge import Judge
@@ -276,8 +277,10 @@ def _try_form(
     trial = student.with_()
     _settled(trial, form)
     set_brief(trial.method, True)
-    words = option_words(form.values) + ("" if knowledge else ", without inferred task")
-    job.progress.stage(f"without examples, {words}", len(examples))
+    words = options_in_words(form.values) + (
+        "" if knowledge else ", without inferred task"
+    )
+    job.progress.stage(f"without examples: {words}", len(examples))
     scored = score_rows(trial, examples, job.progress)
     seed = job.options.seed
     reached = agreement(
@@ -311,7 +314,7 @@ def _try_more(
     if trial.disqualified is not None:
         fate = f"left out, since {trial.disqualified}"
     remark = (
-        f"{option_words(more)} was tried without examples, at more calls a row: {job.objective.label} "
+        f"{options_in_words(more)} was tried without examples, at more calls a row: {job.objective.label} "
         f"{trial.agreement.value:.2f} against {best.agreement.value:.2f} on the training rows; {fate}"
     )
     return trial, remark

@@ -27,6 +27,7 @@ from judgesmith.programs.capabilities import (
     InfersTask,
     answering,
     inquiry_of,
+    options_in_words,
     passes_of,
     passes_over,
     read_by,
@@ -344,9 +345,7 @@ def _dearest(
     least = stages.least(dearest)
     most = compiler.options.max_calls
     if most is not None and least > most:
-        why = (
-            f"{option_words(more)} is not tried: that takes a budget of {least:,} calls"
-        )
+        why = f"{options_in_words(more)} is not tried: that takes a budget of {least:,} calls"
         return None, why
     return dearest, None
 
@@ -357,11 +356,6 @@ def dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
     if isinstance(method, HasForms) and not is_local(model or ""):
         return method.dearer()
     return {}
-
-
-def option_words(values: Mapping[str, Any]) -> str:
-    """Return options with their values, as messages name them."""
-    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _price(judge: Judge, model: str | None, reply: Reply) -> float | None:

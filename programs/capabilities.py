@@ -313,6 +313,30 @@ def inquiry_of(method: Any) -> Inquiry | None:
     return method.inquiry() if isinstance(method, InfersTask) else None
 
 
+#: What is said of the values of an option that compiling tries; of others the option's name and value.
+_IN_WORDS = {
+    "explain": {
+        "before": "explained before the score",
+        "after": "explained after the score",
+        "none": "without explanation",
+    },
+    "reading": {"said": "the stated number", "expected": "the expected digit"},
+    "variant": {"fine": "each criterion scored first (variant fine)"},
+}
+
+
+def options_in_words(values: Mapping[str, Any]) -> str:
+    """Return options with their values, as messages name them.
+
+    >>> options_in_words({"explain": "before", "material": "context"})
+    'explained before the score, material context'
+    """
+    return ", ".join(
+        _IN_WORDS.get(name, {}).get(str(value), f"{name} {value}")
+        for name, value in values.items()
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """A form of answers that compiling tries: the values of some options."""

@@ -64,6 +64,20 @@ CATALOG: dict[str, LocalModel] = {
 """The models that `local/NAME` knows, by name, the smallest first."""
 
 
+def weights_of(model: str) -> str:
+    """Return a model's name with what it is, where it is of the catalog and that says more than its name.
+
+    >>> weights_of("local/qwen2.5-0.5b")
+    'local/qwen2.5-0.5b (Qwen2.5-Coder-0.5B-Instruct Q4_K_M)'
+    >>> weights_of("openai/gpt-4o-mini")
+    'openai/gpt-4o-mini'
+    """
+    known = CATALOG.get(model.removeprefix("local/"))
+    if known is None or not model.startswith("local/"):
+        return model
+    return f"{model} ({known.title.partition(':')[0]})"
+
+
 def models_dir() -> Path:
     """Return the folder of the model files: `JUDGESMITH_MODELS`, if it is a folder, or `~/.cache/judgesmith/models`.
 

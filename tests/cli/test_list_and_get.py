@@ -19,6 +19,7 @@ from judgesmith.optimizers.registry import optimizers
 from judgesmith.optimizers.search import through_dspy
 from judgesmith.parts import Options
 from judgesmith.programs.aspects import aspects
+from judgesmith.programs.models.files import weights_of
 from judgesmith.programs.registry import methods, metrics
 from judgesmith.running import console
 
@@ -253,3 +254,17 @@ def test_parts_are_listed(
     assert json.loads(run("list", what, first, "--json").stdout) == listed["parts"][0]
     assert first in run("list", what, first).stdout
     assert "unknown" in str(run("list", what, "nonsense").exception)
+
+
+def test_list_models_says_what_their_weights_are() -> None:
+    models = {
+        one["name"]: one
+        for one in json.loads(run("list", "models", "--json").stdout)["models"]
+    }
+    assert "Qwen2.5-Coder" in models["local/qwen2.5-0.5b"]["about"]
+    assert "Qwen2.5-Coder-0.5B-Instruct" in run("list", "models").stdout
+    assert (
+        weights_of("local/qwen2.5-1.5b")
+        == "local/qwen2.5-1.5b (Qwen2.5-Coder-1.5B-Instruct Q4_K_M)"
+    )
+    assert weights_of("local/other") == "local/other"

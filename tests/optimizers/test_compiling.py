@@ -357,8 +357,8 @@ def test_the_fine_variant_is_kept_where_it_is_clearly_better(
     value, other = (f"{form['q']:.2f}" for form in reversed(made.provenance["forms"]))
     outcome = "kept" if right == "fine" else "left out, since it is not clearly better"
     note = (
-        f"variant fine was tried without examples, at more calls a row: Q {value} against {other} on the training "
-        "rows; "
+        "each criterion scored first (variant fine) was tried without examples, at more calls a row: "
+        f"Q {value} against {other} on the training rows; "
     )
     assert note + outcome in report.notes
     assert note + outcome in made.provenance["notes"]

@@ -289,6 +289,7 @@ class List(Command, Json):
                 "size_mb": round(m.bytes / 1e6),
                 "licence": m.licence,
                 "installed": files.installed(m.name),
+                "about": m.title,
             }
             for m in files.CATALOG.values()
         ]
@@ -300,6 +301,7 @@ class List(Command, Json):
                     "size_mb": round(size / 1e6),
                     "licence": "",
                     "installed": True,
+                    "about": "",
                 }
                 for name, size in list_ollama().items()
             ]
@@ -311,9 +313,15 @@ class List(Command, Json):
             return
         here = {True: "yes", False: "no"}
         _print_table(
-            ("name", "size", "licence", "here"),
+            ("name", "size", "licence", "here", "what it is"),
             [
-                (m["name"], f"{m['size_mb']:,} MB", m["licence"], here[m["installed"]])
+                (
+                    m["name"],
+                    f"{m['size_mb']:,} MB",
+                    m["licence"],
+                    here[m["installed"]],
+                    m["about"],
+                )
                 for m in models
             ],
         )

@@ -88,28 +88,32 @@ def _print_judge(
     path: Path, judge: Judge, saved: Mapping[str, Any], version: Version
 ) -> None:
     from judgesmith.programs import artifact
+    from judgesmith.programs.models.files import weights_of
 
     provenance = {
         name: part for name, part in saved["provenance"].items() if part is not None
     }
+    fields = type(judge.method.options).model_fields
+    usual = {name: field.get_default() for name, field in fields.items()}
     options = ", ".join(
-        f"{k}={v}"
-        for k, v in saved["program"]["options"].items()
-        if v not in ("", True)
+        f"{name}={value}"
+        for name, value in saved["program"]["options"].items()
+        if value not in ("", [], usual.get(name))
     )
+    kind = saved["program"]["kind"] + (f" ({options})" if options else "")
     drawn = {
         name: f" ({comments_in_words(comments)})"
         for name, comments in provenance.get("criteria_from", {}).items()
     }
     facts = Table(["", ""], header=False)
     for name, value in (
-        ("judge", f"{path.name}, {saved['program']['kind']} ({options})"),
+        ("judge", f"{path.name}, {kind}"),
         (
             "fingerprint",
             f"{version.fingerprint} (`judge` in the rows that it scores), of:",
         ),
         *(("", f"{name}: {mark}") for name, mark in version.parts().items()),
-        ("model", (saved["lm"] or {}).get("model", "none")),
+        ("model", weights_of((saved["lm"] or {}).get("model", "none"))),
         ("scale", judge.scale),
         *(
             [("decides", judge.outcome.decision)]

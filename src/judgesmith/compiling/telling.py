@@ -88,9 +88,11 @@ def show_labels(labels: Labels) -> None:
             counts -= np.bincount(nearest[split], minlength=len(levels))
             names = (*names, "split")
             counts = np.append(counts, sum(split))
+    names = tuple(shortened(name, 30) for name in names)
+    width = max(10, *map(len, names))
     for name, count in zip(names, counts, strict=True):
         out.print(
-            f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}",
+            f"  {name:>{width}} {'▇' * round(24 * count / counts.max())} {count}",
             markup=False,
             highlight=False,
         )
