@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from judgesmith.datasets.row import numbered
 from judgesmith.errors import LabelsError
 
 #: A row (from 1), and "column 'NAME': what is wrong".
@@ -17,11 +18,14 @@ _LISTED = 6  # rows in one message
 _VARYING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\d.]+""")
 
 
-def by_column(origin: str, problems: Iterable[Problem]) -> list[str]:
+def by_column(
+    origin: str, problems: Iterable[Problem], ids: Mapping[int, str] | None = None
+) -> list[str]:
     """Return one sentence for each kind of problem in a column, with the number of its cells.
 
-    Problems of a kind differ in quoted words and numbers alone.
+    Problems of a kind differ in quoted words and numbers alone. ids: of the rows that have one, by number.
     """
+    names = ids or {}
     kinds: dict[tuple[str, str], list[Problem]] = {}
     for line, reason in problems:
         column, _, problem = reason.partition(": ")
@@ -33,9 +37,11 @@ def by_column(origin: str, problems: Iterable[Problem]) -> list[str]:
         if len(cells) > 1:
             rows = ""
             if len(cells) <= _LISTED:
-                rows = f": rows {', '.join(str(other) for other, _ in cells)}"
+                others = (str(names.get(other, other)) for other, _ in cells)
+                rows = f": rows {', '.join(others)}"
             such = f" ({len(cells)} such cells{rows})"
-        result.append(f"{origin}, row {line}, {reason}{such}")
+        place = numbered(line, names.get(line))
+        result.append(f"{origin}, row {place}, {reason}{such}")
     return result
 
 

@@ -13,6 +13,15 @@ from judgesmith.rows import Item, stated
 OVERALL = "overall"
 
 
+def numbered(line: int, row_id: str | None) -> str:
+    """Return a row's number for a message, with the id that the file gives it.
+
+    >>> numbered(6, "HD-30005")
+    '6 (HD-30005)'
+    """
+    return str(line) if row_id in (None, str(line)) else f"{line} ({row_id})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Item):
     """One output of a system, with what it was made from and what people gave it.
@@ -40,6 +49,11 @@ class Row(Item):
     comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     own_group: str = field(default="", repr=False, compare=False)
     chance: float = field(default=math.nan, repr=False, compare=False)
+
+    @property
+    def number(self) -> str:
+        """Its number in the file, with its id if it has one: `6`, `6 (HD-30005)`."""
+        return numbered(self.line, self.id)
 
     def unlabelled(self) -> Item:
         """Return what a judge sees of it: nothing that people said."""

@@ -250,7 +250,8 @@ def refuse_outside(ratings: Ratings, scale: tuple[float, float]) -> None:
     Raises:
         LabelsError: For such ratings.
     """
-    if problems := by_column(ratings.origin, outside(ratings, scale)):
+    ids = {row.line: row.id for row in ratings.rows}
+    if problems := by_column(ratings.origin, outside(ratings, scale), ids):
         raise LabelsError(*problems)
 
 

@@ -200,6 +200,7 @@ def outputs_of(
     for why, places in by_reason(sorted(statuses.left.items())).items():
         notes.append(f"{origin}: the ratings of {len(places)} rows are left out, {why}")
     wrong: dict[str, list[Problem]] = {}
+    ids = _ids(plain, columns)
     for (_, reasons), line in zip(parsed, plain.lines, strict=True):
         for aspect, reason in reasons.items():
             wrong.setdefault(aspect, []).append((line, reason))
@@ -214,7 +215,7 @@ def outputs_of(
         rows,
         records,
         columns,
-        {aspect: by_column(origin, cells)[0] for aspect, cells in wrong.items()},
+        {name: by_column(origin, cells, ids)[0] for name, cells in wrong.items()},
         plain.pairs is not None,
         notes=tuple(notes),
         decimal_comma=commas,
@@ -319,7 +320,9 @@ def _refuse_problems(
     """Raise LabelsError with all problems of rows, and where these are too few."""
     origin = plain.origin
     texts = _text_problems(rated.rows, columns)
-    problems = by_column(origin, [*texts, *rated.problems, *beyond])
+    problems = by_column(
+        origin, [*texts, *rated.problems, *beyond], _ids(plain, columns)
+    )
     rows = len(rated.rows)
     if rows < min_rows and not rated.problems:
         if rated.skipped:
@@ -413,10 +416,6 @@ def _account(
     free = (name for name in plain.names if name not in used)
     unused = tuple(name for name in free if text_like(plain.records, name))
     skipped = tuple(sorted(rated.skipped.items()))
-    cells = [
-        as_text(record.get(columns.texts.get("id", ""))) for record in plain.records
-    ]
-    ids = {line: cell for line, cell in zip(plain.lines, cells, strict=True) if cell}
     return Account(
         plain.total,
         plain.total - len(skipped),
@@ -426,5 +425,12 @@ def _account(
         unused,
         scale_from,
         named,
-        ids,
+        _ids(plain, columns),
     )
+
+
+def _ids(plain: Plain, columns: Columns) -> dict[int, str]:
+    """Return the ids of the rows that have one, by number."""
+    column = columns.texts.get("id", "")
+    cells = [as_text(record.get(column)) for record in plain.records]
+    return {line: cell for line, cell in zip(plain.lines, cells, strict=True) if cell}

@@ -282,7 +282,7 @@ class TestRowProblems:
                     {**row, "id": n if n != 6 else 2}
                     for n, row in enumerate(records(), 1)
                 ],
-                ", row 6, column 'id': id '2' is that of row 2 already; give every row its own",
+                ", row 6 (2), column 'id': id '2' is that of row 2 already; give every row its own",
             ),
             (
                 [{**row, "score": 4} for row in records()],

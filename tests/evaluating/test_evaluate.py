@@ -268,17 +268,17 @@ def test_signs_in_a_metrics_options_are_its_own_in_discern_too() -> None:
         (
             False,
             lambda r: [*r[:-1], r[-1] | {"score": math.inf}],
-            "row 60, column 'score': inf is not a finite number",
+            "row 60 (r59), column 'score': inf is not a finite number",
         ),
         (
             False,
             lambda r: [*r[:-1], r[-1] | {"verdict": {"score": math.inf}}],
-            "row 60, column 'verdict.score': inf is not",
+            "row 60 (r59), column 'verdict.score': inf is not",
         ),
         (
             False,
             lambda r: [*r[:-1], r[-1] | {"verdict": {"score": "good"}}],
-            "row 60, column 'verdict.score': 'good' is no",
+            "row 60 (r59), column 'verdict.score': 'good' is no",
         ),
         (
             False,

@@ -58,7 +58,7 @@ def column_scores(
     refuse_unordered(where, column, marks)
     scores = np.full(len(cells), np.nan)
     for i, (row, cell) in enumerate(zip(file.rows, cells, strict=True)):
-        if numbers := read_cell(file.origin, row.line, column, cell, marks):
+        if numbers := read_cell(file.origin, row.number, column, cell, marks):
             scores[i] = sum(numbers) / len(numbers)
     return scores, marks, marks.shown(single)
 

@@ -102,7 +102,7 @@ class FileRows:
         for row in self.rows:
             cell = inside(row.columns, column)
             empty = empty and cell is None
-            values = read_cell(self.origin, row.line, column, cell)
+            values = read_cell(self.origin, row.number, column, cell)
             numbers.append(values[0] if values else math.nan)
         if empty:
             names = dict.fromkeys(name for row in self.rows for name in row.columns)
@@ -539,7 +539,7 @@ def _as_number(passed: Any) -> float:
 
 
 def read_cell(
-    origin: str, line: int, column: str, cell: Any, marks: Marks | None = None
+    origin: str, line: int | str, column: str, cell: Any, marks: Marks | None = None
 ) -> tuple[float, ...]:
     """Return the number or numbers in a cell, () where it is empty. marks: how the words of its column are read.
 
@@ -555,7 +555,9 @@ def read_cell(
 def read_number(file: File, row: Row, column: str, cell: Any) -> float:
     """Return a cell as a number, the mean of several; NaN if it is empty."""
     commas = file.decimal_comma and isinstance(cell, str) and "," in cell
-    value = read_cell(file.origin, row.line, column, cell, Marks(decimal_comma=commas))
+    value = read_cell(
+        file.origin, row.number, column, cell, Marks(decimal_comma=commas)
+    )
     return math.fsum(value) / len(value) if value else math.nan
 
 
