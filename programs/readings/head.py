@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from judgesmith import parts
 from judgesmith.errors import OptionError
+from judgesmith.programs.registry import readings as kinds
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -77,8 +78,12 @@ class Readings:
         """
         missing = [name for name in names if name not in self.names]
         if missing:
+            kind, dot, _ = missing[0].partition(".")
+            unknown = ""
+            if dot and kind not in kinds:
+                unknown = f", and no package here reads {kind!r} (install the one that the judge was compiled with)"
             raise OptionError(
-                f"the table has no reading {missing[0]!r}; it has {', '.join(self.names)}"
+                f"the table has no reading {missing[0]!r}{unknown}; it has {', '.join(self.names)}"
             )
         return self.values[:, [self.names.index(name) for name in names]]
 

@@ -296,13 +296,14 @@ def _print_summary(summary: ScoreSummary, target: str, left: int | None) -> None
     from rich.markup import escape
 
     from judgesmith.running.console import duration, out
+    from judgesmith.tables import counted
 
     again = f" ({summary.resumed} were there)" if summary.resumed else ""
     cost = "price unknown" if summary.cost is None else f"${summary.cost:.4g}"
     kept = f" ({summary.prefix_tokens:,} cached)" if summary.prefix_tokens else ""
     out.print(
-        f"{summary.rows} rows{again}: {summary.scored} scored, {summary.failed} failed, "
-        f"{summary.repaired} answers repaired, {summary.again} asked again; {summary.calls} calls, "
+        f"{counted(summary.rows, 'row')}{again}: {summary.scored} scored, {summary.failed} failed, "
+        f"{summary.repaired} answers repaired, {summary.again} asked again; {counted(summary.calls, 'call')}, "
         f"{summary.prompt_tokens:,}{kept} + {summary.completion_tokens:,} tokens, {cost}, "
         f"{duration(summary.seconds)} → {escape(target)}",
         soft_wrap=True,

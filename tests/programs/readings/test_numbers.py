@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgesmith.errors import OptionError
+from judgesmith.programs.readings.head import Readings
 from judgesmith.programs.readings.kinds import Likelihood, surface
 from judgesmith.programs.readings.passages import Text
 from judgesmith.programs.readings.reader import TokenReading, token_numbers
@@ -74,3 +76,11 @@ def test_surface_of_anything_is_finite(source: str, output: str) -> None:
             "repeated",
         )
     )
+
+
+def test_a_reading_that_no_package_here_has_is_told() -> None:
+    table = Readings(("assistant.mean",), np.zeros((2, 1)), (0, 1))
+    with pytest.raises(OptionError, match="no package here reads 'numerals'"):
+        table.columns(["numerals.new"])
+    with pytest.raises(OptionError, match=r"'assistant.other'; it has assistant.mean"):
+        table.columns(["assistant.other"])
