@@ -93,7 +93,8 @@ def assert_judged(
             rows.
         judge: a saved judge's file, or a judge.
         at_least: one bar or several. `mean>=3.5` is of the scores on the judge's scale, `passed>=0.9` of the share that
-            a judge of pass and fail lets pass, `min>=2` of the lowest score; `mean.low` and `passed.low` are the lower
+            a judge of pass and fail lets pass (people may pass fewer: `judgesmith check --fail-under 'rate>=0.9'` is of
+            people's share, by some labels), `min>=2` of the lowest score; `mean.low` and `passed.low` are the lower
             end of a 95 % bootstrap interval over documents (rows of one group, or of one source).
         baseline: file of the scores of an earlier commit, which `pytest --write-baselines` writes.
         looks: number of commits that share the error of 5 %.
