@@ -61,8 +61,8 @@ class Outputs:
 
     records: of each output the first that it stands in. columns: their roles. problems: by aspect the first rating that
     cannot be read. compared: people compared two outputs in each row of the file; the scores are shares of comparisons
-    won. path: of the file. notes: on how it was read. decimal_comma: as of its table. orders: the words of columns,
-    worst first, as the user said them.
+    won. winner: the column in which they chose one, "" if none says it. path: of the file. notes: on how it was read.
+    decimal_comma: as of its table. orders: the words of columns, worst first, as the user said them.
     """
 
     origin: str
@@ -71,6 +71,7 @@ class Outputs:
     columns: Columns
     problems: Mapping[str, str]
     compared: bool
+    winner: str = ""
     path: Path | None = None
     notes: tuple[str, ...] = ()
     decimal_comma: bool = False
@@ -217,6 +218,7 @@ def outputs_of(
         columns,
         {name: by_column(origin, cells, ids)[0] for name, cells in wrong.items()},
         plain.pairs is not None,
+        winner="" if plain.pairs is None else plain.pairs.winner or "",
         notes=tuple(notes),
         decimal_comma=commas,
         orders=categories,

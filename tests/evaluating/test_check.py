@@ -182,9 +182,7 @@ def test_two_raters_of_pass_and_fail_are_the_ceiling(cli: Any, tmp_path: Path) -
     for name in ("ann", "bo"):
         given += ["--columns", f"rater_score={name}"]
     (answer,) = cli(*given).told["answers"]
-    assert f"two people agree on {100 * equal / 60:.0f}% [" in " ".join(
-        answer["facts"]
-    )
+    assert f"two people agree on {100 * equal / 60:.0f}% [" in " ".join(answer["facts"])
 
 
 # Categories, preferences, scores ----------------------------------------------------------------------------------
@@ -219,7 +217,12 @@ def test_preferences_are_counted_where_people_had_one(cli: Any, tmp_path: Path) 
         )
     path.write_text("\n".join(lines), encoding="utf-8")
     same = sum(line.split(",")[-2:] in (["A", "A"], ["B", "B"]) for line in lines[1:])
-    (answer,) = cli("check", path, "--judge", "gpt4_winner", "--json").told["answers"]
+    told = cli("check", path, "--judge", "gpt4_winner", "--json").told
+    assert told["read"]["ratings"] == {"overall": ["winner"]}
+    assert "score" not in told["read"]["look_like_ratings"]
+    named = ("--human", "winner", "--judge", "gpt4_winner", "--json")
+    assert cli("check", path, *named).told["answers"] == told["answers"]
+    (answer,) = told["answers"]
     assert answer["found"].startswith(
         f"Of 36 comparisons that people decided, gpt4_winner chose the same side in {same}: "
     )

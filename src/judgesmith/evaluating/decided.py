@@ -24,7 +24,14 @@ from judgesmith.agreement.resampling import Estimate, interval_of
 from judgesmith.datasets.marks import Marks
 from judgesmith.datasets.row import Row
 from judgesmith.evaluating.sources import Judged
-from judgesmith.tables import Column, Table, p_in_words, percent, shortened
+from judgesmith.tables import (
+    Column,
+    Table,
+    counted,
+    p_in_words,
+    percent,
+    shortened,
+)
 
 #: What the two sides have in common, of pass and fail, and of more categories.
 OF_TWO = {
@@ -235,7 +242,9 @@ class Decided:
             reasons = [shortened(row.get(key, ""), width) for key in titles]
             table.add(row["id"], row["people"], row["judge"] + score, *reasons)
         rest = len(worst) - len(shown)
-        about = f"{rest} more rows on which they differ are in --json." if rest else ""
+        about = ""
+        if rest:
+            about = f"--json has {counted(rest, 'more row')} on which they differ."
         return about, table
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from judgesmith.agreement.correlation import Vector
 from judgesmith.datasets.meanings import candidates, language_columns
 from judgesmith.datasets.roles import ROLES, written
+from judgesmith.datasets.row import OVERALL
 from judgesmith.datasets.sheet import Outputs as File
 
 #: Columns, and rows, that one line names.
@@ -93,12 +94,16 @@ def reading(
         columns: The column of each judge that is one.
     """
     ratings: dict[str, tuple[str, ...]] = {}
+    if file.winner:
+        ratings[OVERALL] = (file.winner,)
     for aspect in aspects if not file.compared else ():
         column, raters = file.columns.aspects.get(aspect, (None, ()))
         own = tuple(name for name in (column, *raters) if name is not None)
         ratings[aspect] = own or (file.columns.objects or aspect,)
     taken = {*file.columns.texts.values(), *columns.values()}
     taken |= {name for own in ratings.values() for name in own}
+    if file.compared:  # a share of comparisons won, which no file has
+        taken.add("score")
     free = [name for name in file.names() if name not in taken]
     found = candidates(file.records, free)
     rivals = [*found.named, *found.certain, *found.whole]

@@ -349,6 +349,8 @@ def read_people(
         wanted = _default_ratings(joined, file, in_file, judges)
     if "all" in wanted and "all" not in in_file:
         wanted = in_file
+    if file.winner and file.winner not in in_file:
+        wanted = [OVERALL if name == file.winner else name for name in wanted]
     aspects = [
         name if name in in_file else name.removeprefix("scores.")
         for name in dict.fromkeys(wanted)
