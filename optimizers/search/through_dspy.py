@@ -163,7 +163,8 @@ def search_through(name: str) -> type[DSPySearch]:
         raise OptionError(f"optimizer {name}: {REFUSED[optimizer]}")
     if optimizer not in names():
         raise OptionError(
-            f"DSPy has no optimizer {optimizer!r}{nearest(optimizer, names())}; those that run here: {', '.join(names())}"
+            f"DSPy has no optimizer {optimizer!r}{nearest(optimizer, names())}; those that run here: "
+            + ", ".join(names())
         )
     part = installed()[optimizer]
     fields: dict[str, Any] = {

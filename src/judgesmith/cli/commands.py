@@ -493,7 +493,9 @@ class _Built(TyperCommand):
             with formatter.section("Example"):
                 formatter.write(f"  {model.example}\n")
         formatter.write_paragraph()
-        formatter.write_dl(shown(model), col_max=22)
+        # --config stands below, as every command has it.
+        rows = [row for row in shown(model) if not row[0].startswith("--config ")]
+        formatter.write_dl(rows, col_max=22)
         name = _name(ctx)
         formatter.write(
             f"\nAll options, in full: judgesmith list options {name}\n"

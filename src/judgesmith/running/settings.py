@@ -252,9 +252,10 @@ def read_yaml(path: Path, label: str = "--config") -> dict[str, Any]:
             f"{label} {path}: {getattr(error, 'strerror', None) or error}"
         ) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise OptionError(
-            f"{label} {path} is not YAML: {' '.join(str(error).split())}"
-        ) from None
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f", line {mark.line + 1}"
+        what = getattr(error, "problem", None) or type(error).__name__
+        raise OptionError(f"{label} {path} is not YAML{where}: {what}") from None
     if not isinstance(data, dict):
         raise OptionError(f"{label} {path}: expected lines of the form `option: value`")
     return {str(key).replace("-", "_"): value for key, value in data.items()}
