@@ -36,8 +36,8 @@ from judgesmith.optimizers.fitting.curve import (
     USUAL,
     Curve,
     Usual,
-    beside,
     curve_of,
+    with_counts,
 )
 from judgesmith.optimizers.fitting.readings import agreement
 
@@ -52,7 +52,7 @@ FAR = 3.0
 def replay(problem: Problem, draws: int) -> dict[str, Any]:
     """Return a by the labels at hand, with its error, for each draw; and what labels gained."""
     own = filled(problem.rows.judge)
-    table = beside(own, problem.rows.counted)
+    table = with_counts(own, problem.rows.counted)
     alone: dict[int, list[Any]] = {size: [] for size in AT_HAND}
     gained: dict[int, list[float]] = {size: [] for size in SPOKEN}
     for draw in range(draws):

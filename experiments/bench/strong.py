@@ -21,17 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import correlate, impute
-from judgesmith.agreement.objectives import Q, Rows
 from judgesmith.experiments.bench.kept import Kept
 from judgesmith.experiments.bench.sets import read_set
 from judgesmith.experiments.studies.saving import save
-from judgesmith.optimizers.fitting.readings import agreement, ahead, on_levels, weigh
-from judgesmith.programs.readings.experience import Experience
+from judgesmith.optimizers.fitting.readings import agreement, beside
 from judgesmith.programs.readings.facts import facts
 from judgesmith.programs.readings.head import Readings, Vector
 from judgesmith.programs.readings.kinds import SIGNAL, reference, surface
 from judgesmith.programs.readings.passages import Text
-from judgesmith.programs.refining import HeadFit
 
 OWN = f"{SIGNAL}.own"
 SIZES = (8, 40, 100, 200)
@@ -156,14 +153,8 @@ def reached(task: Task, labels: int, number: int) -> list[float] | None:
         return None
     rows = task.table.rows(train)
     human = task.human[train]
-    members = [str(group) for group in rows.groups]
-    seen = Rows(human, members, members)
-    known = weigh(rows, human, Experience(), own=OWN, first=True)
-    left_out = known.left_out
-    fit = HeadFit(known.head, left_out, 0.0, 0.0, 1.0, (), left_out)
-    fit = on_levels(fit, rows, task.own[train], seen, Q())
-    taken = ahead(fit.left_out, task.own[train], seen, Q(), strong=True)
-    mixed = fit.head(task.table.rows(left))
+    head, taken = beside(rows, human, OWN)
+    mixed = head(task.table.rows(left))
     own = task.own[left]
     found = list[float]()
     for scores in (own, mixed, mixed if taken else own):

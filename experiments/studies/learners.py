@@ -16,10 +16,10 @@ import numpy as np
 import scipy
 
 from judgesmith.agreement.objectives import Q, Rows
-from judgesmith.optimizers.fitting.curve import OWN, beside
+from judgesmith.optimizers.fitting.curve import OWN, with_counts
 from judgesmith.optimizers.fitting.folds import fold_numbers
 from judgesmith.optimizers.fitting.gaussian import gaussian
-from judgesmith.optimizers.fitting.readings import agreement, ahead, weigh
+from judgesmith.optimizers.fitting.readings import agreement, ahead, beside, weigh
 from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.head import Matrix, Readings, Vector
 from judgesmith.programs.readings.judge import DIRECT
@@ -341,15 +341,14 @@ class Beside(Judged):
 
     def fit(self, rows: Recorded, ratings: Vector) -> Score:
         """Fit the head, and take it where it is ahead of the judge alone."""
-        fit = weigh(self.table(rows), ratings, Experience(), own=OWN, first=True)
-        of_rows = Rows(ratings, rows.groups, rows.groups)
-        if not ahead(fit.left_out, filled(rows.judge), of_rows, Q(), strong=True):
+        head, taken = beside(self.table(rows), ratings, OWN)
+        if not taken:
             return lambda others: filled(others.judge)
-        return lambda others: fit.head(self.table(others))
+        return lambda others: head(self.table(others))
 
     def table(self, rows: Recorded) -> Readings:
         """Return what the head looks at: the judge's score and counts."""
-        return beside(filled(rows.judge), rows.counted)
+        return with_counts(filled(rows.judge), rows.counted)
 
 
 class Everything(Beside):

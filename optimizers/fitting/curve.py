@@ -19,11 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judgesmith.agreement.objectives import Q, Rows
 from judgesmith.agreement.versions import Belief
 from judgesmith.optimizers.fitting.folds import numbered
-from judgesmith.optimizers.fitting.readings import agreement, ahead, weigh
-from judgesmith.programs.readings.experience import Experience
+from judgesmith.optimizers.fitting.readings import agreement, beside
 from judgesmith.programs.readings.facts import facts
 from judgesmith.programs.readings.head import Readings, Vector
 from judgesmith.programs.readings.kinds import SIGNAL, reference, surface
@@ -90,7 +88,7 @@ class Usual:
 
 
 #: Learnt from the recorded judges of experiments/results/advice.md.
-USUAL = Usual(200.0, 0.07, 0.2, 0.09, 1.57)
+USUAL = Usual(200.0, 0.07, 0.2, 0.12, 1.27)
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ def curve(
     few = len(at) < FEWEST or len(set(members)) < FEWEST_GROUPS
     if few or np.ptp(own[at]) == 0 or np.ptp(scores[at]) == 0:
         return None
-    table = beside(own[at], counts_of(rows, members))
+    table = with_counts(own[at], counts_of(rows, members))
     return curve_of(table, scores[at], usual=usual, seed=seed)
 
 
@@ -237,7 +235,7 @@ def curve_of_lead(
     return Curve.of(labels, own, (lead[0] / share, error), usual)
 
 
-def beside(own: Vector, counted: Readings) -> Readings:
+def with_counts(own: Vector, counted: Readings) -> Readings:
     """Return the judge's score beside what is counted in the texts, as compiling beside a judge weighs them."""
     values = np.column_stack([own, counted.values])
     return Readings((OWN, *counted.names), values, counted.groups)
@@ -294,25 +292,9 @@ def _split(table: Readings, scores: Vector, own: Vector, seed: Sequence[int]) ->
         if size < FEWEST_LEARNT or len(set(group[at].tolist())) < 2:
             continue
         sizes.append(size)
-        mixed.append(_weighed(table, scores, own, at, test))
+        head, taken = beside(table.rows(at), scores[at], OWN)
+        mixed.append(head(table.rows(test)) if taken else own[test])
     # Blocks are of all documents, so that one that is left out is left out of every split.
     return _Split(
         tuple(sizes), tuple(mixed), own[test], scores[test], group[test] % BLOCKS
     )
-
-
-def _weighed(
-    table: Readings,
-    scores: Vector,
-    own: Vector,
-    at: NDArray[np.intp],
-    test: NDArray[np.intp],
-) -> Vector:
-    """Return the test rows' scores by what is compiled from some labels: the mixture, or the judge alone."""
-    rows = table.rows(at)
-    fit = weigh(rows, scores[at], Experience(), own=OWN, first=True)
-    names = [str(group) for group in rows.groups]
-    of_rows = Rows(scores[at], names, names)
-    if ahead(fit.left_out, own[at], of_rows, Q(), strong=True):
-        return fit.head(table.rows(test))
-    return own[test]

@@ -14,7 +14,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.differences import Difference, difference_within
-from judgesmith.agreement.objectives import Objective, Rows
+from judgesmith.agreement.objectives import Objective, Q, Rows
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.examples import Vector, clearly, groups, humans, item_of
 from judgesmith.optimizers.fitting.folds import folds
@@ -74,25 +74,50 @@ def on_levels(
 
     An objective that counts ties may fall where people and a strong judge have few levels, and the mixture many.
     """
-    human = rows.human
-    left_out = fit.left_out
-    few = max(len(np.unique(of)) for of in (own, human)) <= FEW_LEVELS
-    if not few or min(np.std(of) for of in (left_out, human, fit.percents)) <= 0:
+    if np.std(fit.percents) <= 0:
         return fit
+    head, left_out = stepped(fit.head, fit.left_out, table, own, rows, objective)
+    if head is fit.head:
+        return fit
+    held = Steps.of(fit.percents, rows.human)(fit.percents)
+    q = agreement(held, rows.human)
+    return replace(fit, head=head, percents=held, q=q, left_out=left_out)
+
+
+def stepped(
+    head: LinearHead,
+    left_out: Vector,
+    table: Readings,
+    own: Vector,
+    rows: Rows,
+    objective: Objective,
+) -> tuple[LinearHead, Vector]:
+    """Return a head on people's levels, and what it gives rows left out, where that raises the objective."""
+    human = rows.human
+    few = max(len(np.unique(of)) for of in (own, human)) <= FEW_LEVELS
+    if not few or min(np.std(left_out), np.std(human)) <= 0:
+        return head, left_out
     levelled = Steps.of(left_out, human)(left_out)
     before = objective.reached(left_out, rows).value
-    after = objective.reached(levelled, rows).value
-    if after <= before:
-        return fit
-    head = replace(fit.head, steps=Steps.of(fit.head(table), human))
-    held = Steps.of(fit.percents, human)(fit.percents)
-    return replace(
-        fit,
-        head=head,
-        percents=held,
-        q=agreement(held, human),
-        left_out=levelled,
-    )
+    if objective.reached(levelled, rows).value <= before:
+        return head, left_out
+    return replace(head, steps=Steps.of(head(table), human)), levelled
+
+
+def beside(table: Readings, scores: Vector, own: str) -> tuple[LinearHead, bool]:
+    """Return the head that compiling fits beside a strong judge, and whether it takes it; else the judge judges alone.
+
+    Args:
+        table: The judge's score and other readings of the rows.
+        scores: Their human scores, shape (rows,), in percent.
+        own: The reading that is the judge's score.
+    """
+    known = weigh(table, scores, Experience(), own=own, first=True)
+    alone = np.nan_to_num(table.columns([own])[:, 0])
+    names = [str(group) for group in table.groups]
+    rows = Rows(scores, names, names)
+    head, left_out = stepped(known.head, known.left_out, table, alone, rows, Q())
+    return head, ahead(left_out, alone, rows, Q(), strong=True)
 
 
 def lead(one: Vector, other: Vector, rows: Rows, objective: Objective) -> Difference:
