@@ -42,7 +42,7 @@ def test_the_best_line_comes_first_with_its_lead_and_certainty() -> None:
         "search agrees best with people: Q 1.10 [0.95, 1.25] on held-out rows with 40 labels"
     )
     assert (
-        "That is +0.50 [0.30, 0.70] against none, beyond chance (p = 0.0040" in sentence
+        "That is +0.50 [0.30, 0.70] against none, beyond chance (p = 0.004," in sentence
     )
     chance = line("search", 1.1, 40, 1600, gap(0.5, 0.2))
     assert "which may be chance" in lead(analysis(chance))
