@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 import dspy
 import numpy as np
@@ -67,7 +67,8 @@ from judgesmith.optimizers.fitting.readings import surface_percents
 from judgesmith.optimizers.levels import Levels, levels_of, system_means
 from judgesmith.optimizers.report import Fitted
 from judgesmith.programs.outcome import COVERAGE, Sureness
-from judgesmith.signatures.values import Verdict, json_number
+from judgesmith.signatures.values import Item, Verdict, json_number
+from judgesmith.wording import word_count
 
 #: The objectives that measures of raw scores are.
 MEASURED = {"auc": "auc", "pairwise_accuracy": "pairwise"}
@@ -478,13 +479,26 @@ def fitted_sureness(found: Findings) -> Sureness | None:
     judged = [_heldout(part) for part in found.parts]
     if not found.folds:
         judged.append(_training(found))
-    return fit_sureness(
+    sure = fit_sureness(
         np.concatenate([one.percents for one in judged]),
         np.concatenate([one.scores for one in judged]),
         np.concatenate([one.human for one in judged]),
         list(chain.from_iterable(one.groups for one in judged)),
         scale_of(found.labels),
     )
+    return None if sure is None else replace(sure, words=words_of(found.labels.rows))
+
+
+def words_of(
+    rows: Sequence[Item],
+) -> dict[Literal["output", "source"], tuple[int, int]]:
+    """Return the words of the shortest and the longest output and source."""
+    outputs = [word_count(row.output) for row in rows]
+    sources = [word_count(row.source) for row in rows]
+    return {
+        "output": (min(outputs), max(outputs)),
+        "source": (min(sources), max(sources)),
+    }
 
 
 def _heldout(part: Measured) -> Judged:

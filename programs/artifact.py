@@ -433,8 +433,9 @@ def scoring(judge: Held) -> dict[str, Any]:
         for name in Scoring.model_fields
     }
     sure = values["sureness"]
-    if sure is not None and sure["seen"] is None:  # as earlier versions saved it
-        del sure["seen"]
+    for name in ("seen", "words"):
+        if sure is not None and sure[name] is None:  # as earlier versions saved it
+            del sure[name]
     return {
         name: v
         for name, v in values.items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -19,7 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import ConfigDict, Field
 
 from judgesmith.errors import ArtifactError
-from judgesmith.signatures.values import CLOSED, Details, Scale, ScoreInterval, Verdict
+from judgesmith.signatures.values import (
+    CLOSED,
+    Details,
+    Item,
+    Scale,
+    ScoreInterval,
+    Verdict,
+)
+from judgesmith.wording import word_count
 
 #: The scale of raw scores.
 PERCENT = Scale(0, 100)
@@ -365,6 +373,13 @@ class Sides(Details):
 
 #: The coverage of a verdict's interval.
 COVERAGE = 0.9
+#: How many times as long as the longest labelled text, or as short as the shortest, a text is another kind of text,
+#: beside some words that are no matter where all are short.
+TIMES = 2
+SOME = 10
+#: What a note begins with, and ends in, on a row that is unlike all labelled ones.
+FAR = "far from the rows that the judge learnt from"
+NOT_MEASURED = "the score has no interval, and the judge's agreement with people does not hold for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +405,8 @@ class Sureness:
     documents: Annotated[int, Field(ge=1)]
     seen: tuple[float, float] | None = None
     """The lowest and the highest raw percent of these rows; None in judges of earlier versions."""
+    words: Mapping[Literal["output", "source"], tuple[int, int]] | None = None
+    """The words of their shortest and longest text; None in judges of earlier versions."""
 
     def __post_init__(self) -> None:
         if len(self.percent) != len(self.error) or len(self.coverage) != len(
@@ -410,6 +427,18 @@ class Sureness:
             )
         if self.seen is not None and not 0 <= self.seen[0] <= self.seen[1] <= 100:
             raise ArtifactError("the sureness's range of percents leaves 0..100")
+
+    def unlike(self, item: Item) -> str | None:
+        """Return a note on a row with a text of another length than all labelled ones; None where there is none."""
+        for name, (least, most) in (self.words or {}).items():
+            count = word_count(getattr(item, name))
+            if least - SOME <= TIMES * count and count <= TIMES * most + SOME:
+                continue
+            return (
+                f"{FAR}: its {name} has {count:,} words, theirs have "
+                f"{least:,} to {most:,}; {NOT_MEASURED}"
+            )
+        return None
 
     def beyond(self, percent: float) -> str | None:
         """Return a note on a raw percent outside those of the labelled rows, for which no interval was tested."""
@@ -473,12 +502,22 @@ class Outcome:
         """Return the score on the user's scale."""
         return (self.calibration or _linear(self.scale))(percent)
 
-    def __call__(self, verdict: Verdict) -> Verdict:
-        """Complete a verdict that has a percent: score, interval, category, and pass or fail."""
+    def __call__(self, verdict: Verdict, item: Item | None = None) -> Verdict:
+        """Complete a verdict that has a percent: score, interval, category, and pass or fail.
+
+        Args:
+            verdict: The verdict.
+            item: The row, if it may be unlike the labelled ones, so that its score has no interval.
+        """
         percent = verdict.percent
         score = self.score(percent)
         decided: dict[str, Any] = {"score": score}
         far = verdict.details is not None and verdict.details.is_far()
+        if self.sureness is not None and item is not None and not far:
+            note = self.sureness.unlike(item)
+            if note is not None:
+                far = True
+                decided["notes"] = (*verdict.notes, note)
         if self.sureness is not None and not far:
             interval = self.sureness.interval(percent, score, self.scale)
             decided["interval"] = interval

@@ -173,7 +173,7 @@ async def scored(
 ) -> Verdict:
     """Judge a row as it stands; a failure is NaN with its reason."""
     verdict = await unmapped(method, outcome.scale, item, lm)
-    return verdict if verdict.failure is not None else outcome(verdict)
+    return verdict if verdict.failure is not None else outcome(verdict, item)
 
 
 async def unmapped(

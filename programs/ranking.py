@@ -67,8 +67,8 @@ def ranked(
 
     async def ranks(of: list[Item]) -> list[Verdict]:
         return [
-            outcome(verdict) if verdict.failure is None else verdict
-            for verdict in await method.rank(of, lm, slots)
+            outcome(verdict, item) if verdict.failure is None else verdict
+            for item, verdict in zip(of, await method.rank(of, lm, slots), strict=True)
         ]
 
     judged: dict[int, Verdict] = {}

@@ -27,6 +27,7 @@ from judgesmith.parts import option
 from judgesmith.programs.aspects import Aspect, Task
 from judgesmith.programs.method import Cost
 from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.outcome import FAR, NOT_MEASURED
 from judgesmith.programs.panel.averaging import Standings
 from judgesmith.programs.readings import saying, trained
 from judgesmith.programs.readings.asking import AsksForms
@@ -349,10 +350,7 @@ class ModelReadings(AsksForms):
             notes.append(f"{reader} read {row.source:.1%} of the source, {CHOSEN}")
         if far := saying.reasons(unlike, above):
             words = "; ".join(passage.words for passage in far)
-            notes.append(
-                f"far from the rows that the judge learnt from: {words}; the score has no interval, and the judge's "
-                "agreement with people does not hold for it"
-            )
+            notes.append(f"{FAR}: {words}; {NOT_MEASURED}")
         improbable = [words for words, *_ in details.improbable]
         verdict = Verdict(
             score=math.nan,

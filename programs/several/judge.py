@@ -242,7 +242,7 @@ class SeveralAspects(Method):
             raw = await self._asked(aspects, item, lm)
         percents = {name: verdict.percent for name, verdict in raw.items()}
         verdicts = {
-            name: _mapped(name, part, raw[name], percents)
+            name: _mapped(part, item, raw[name], percents)
             for name, part in aspects.items()
         }
         return self._together(verdicts)
@@ -402,7 +402,7 @@ class SeveralAspects(Method):
 
 
 def _mapped(
-    name: str, part: Part, verdict: Verdict, percents: Mapping[str, float]
+    part: Part, item: Item, verdict: Verdict, percents: Mapping[str, float]
 ) -> Verdict:
     """Return a verdict on an aspect's own scale, its percent corrected by the other aspects'."""
     if verdict.failure is not None:
@@ -410,7 +410,7 @@ def _mapped(
     if part.beside is not None:
         percent = float(corrected(part.beside, percents_table([percents]))[0])
         verdict = verdict.model_copy(update={"percent": percent})
-    return part.outcome(verdict)
+    return part.outcome(verdict, item)
 
 
 def percents_table(

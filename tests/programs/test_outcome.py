@@ -26,7 +26,7 @@ from judgesmith.programs.outcome import (
     Sureness,
 )
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.signatures.values import Scale, Verdict
+from judgesmith.signatures.values import Item, Scale, Verdict
 from judgesmith.testing.scripted import MakeScripted
 
 FIVE = Scale(1, 5)
@@ -284,6 +284,36 @@ def test_a_score_unlike_the_labelled_ones_is_noted_beside_its_interval(
     )
     earlier = replace(sure, seen=None)
     assert Outcome(Scale(1, 5), sureness=earlier)(Verdict(percent=percent)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("output", "source", "far"),
+    [
+        (20, 100, ""),
+        (5, 45, ""),  # half as long as the shortest, less ten words
+        (4, 100, "its output has 4 words, theirs have 20 to 40"),
+        (90, 410, ""),  # twice as long as the longest, and ten words
+        (3000, 100, "its output has 3,000 words, theirs have 20 to 40"),
+        (20, 411, "its source has 411 words, theirs have 100 to 200"),
+    ],
+)
+def test_a_text_of_quite_another_length_has_no_interval(
+    output: int, source: int, far: str
+) -> None:
+    words = {"output": (20, 40), "source": (100, 200)}
+    sure = Sureness((50.0,), (0.5,), (0.9,), (1.0,), 40, 20, (30.0, 75.0), words)
+    outcome = Outcome(Scale(1, 5), sureness=sure)
+    row = Item("w " * output, "w " * source)
+    verdict = outcome(Verdict(percent=90.0), row)  # beyond the labelled ones, too
+    assert (verdict.interval is None) == bool(far)
+    (note,) = verdict.notes
+    assert far in note
+    assert outcome(Verdict(percent=50.0)).interval is not None
+    judge = Judge(DirectScorer("fluency"), outcome=outcome)
+    saved = artifact.to_dict(judge)["sureness"]
+    assert saved["words"] == {"output": [20, 40], "source": [100, 200]}
+    earlier = judge.with_(outcome=replace(outcome, sureness=replace(sure, words=None)))
+    assert "words" not in artifact.to_dict(earlier)["sureness"]
 
 
 def test_the_range_of_labelled_scores_is_saved_and_holds_every_row() -> None:

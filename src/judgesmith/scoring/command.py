@@ -327,6 +327,11 @@ def _print_summary(summary: ScoreSummary, target: str, left: int | None) -> None
             summary.partly,
             "rows have texts of which not all was read (`partly` in the output says which share)",
         ),
+        (
+            summary.far,
+            "rows are unlike all that the judge learnt from (`notes` in the output says how): their scores have no "
+            "interval, and its agreement with people does not hold for them",
+        ),
     ):
         if count:
             out.print(f"note: {count} {note}", style="yellow")

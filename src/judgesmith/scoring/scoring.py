@@ -27,6 +27,7 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.models.price import Meter
+from judgesmith.programs.outcome import FAR
 from judgesmith.programs.prompting.predict import SECOND, TWICE
 from judgesmith.rows import WRITTEN
 from judgesmith.running.console import Watch
@@ -60,6 +61,8 @@ class ScoreSummary:
     """Rows whose texts address a judge."""
     partly: int = 0
     """Rows of whose texts not all was read."""
+    far: int = 0
+    """Rows unlike all that the judge learnt from: their scores have no interval."""
     resumed: int = 0
     """Rows that an earlier run wrote."""
     seen: int = 0
@@ -91,6 +94,7 @@ class ScoreSummary:
         self.again += SECOND in verdict.get("notes", ()) or TWICE in (failure or "")
         self.suspicious += bool(verdict.get("suspicious"))
         self.partly += bool(verdict.get("partly"))
+        self.far += any(note.startswith(FAR) for note in verdict.get("notes") or ())
         self.seen += bool(record.get("seen"))
         self.resembling += bool(record.get("resembles"))
         if failure and len(self.failures) < 1000:
