@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 # As many processes as processors run tests. Threads of linear algebra in each would wait for each other's.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# pytest-xdist gives its processes 80: what is printed would be folded otherwise than without it.
+os.environ.pop("COLUMNS", None)
 
 pytest_plugins = ["browser", "command_line"]
 

@@ -326,7 +326,7 @@ def test_labels_that_address_a_judge_are_shown_to_no_model(where: str) -> None:
     notes = " ".join(made.report.notes)
     part = "the output" if where == "output" else "a reason for its score"
     assert (
-        "10 of 30 labels are of rows that address a judge (first row 1: "
+        "10 of 30 labels are of rows that address a judge (first row 0: "
         f"{part} addresses a judge"
     ) in notes
     assert not any(ORDER in prompt for prompt in ruled.prompts)
