@@ -4,7 +4,15 @@ import pytest
 from changed import folders_for
 
 pytestmark = pytest.mark.text
-ROOMS = {"adapters", "agents", "discerning", "engines", "injections", "labelling", "mlflow"} | {
+ROOMS = {
+    "adapters",
+    "agents",
+    "discerning",
+    "engines",
+    "injections",
+    "labelling",
+    "mlflow",
+} | {
     "serving",
     "sync",
     "training",
