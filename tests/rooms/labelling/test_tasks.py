@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from judgesmith import read_labels
 
 
 def scored(
-    path: Path, scale: tuple[float, float] = (1, 5), words: bool = False
+    path: Path, scale: tuple[float, float] = (1, 5), words: Sequence[str] = ()
 ) -> Path:
     """Rows as `score` writes them."""
     contract = {"judge": "help.json", "model": "m", "scale": scale}
@@ -24,7 +25,7 @@ def scored(
             "contract": contract,
         }
         if words:
-            verdict |= {"category": ("fail", "pass")[n % 2], "passed": n % 2 == 1}
+            verdict["category"] = words[n % len(words)]
         texts = {"Ticket-ID": f"HD-{n}", "source": f"q {n * 7919}"}
         rows.append(texts | {"output": f"a {n * 104729}", "verdict": verdict})
     return write(path, rows)
@@ -67,11 +68,12 @@ def test_label_studio_and_back(cli: Any, tmp_path: Path) -> None:
 
 
 def test_label_studio_asks_for_words_and_for_numbers(cli: Any, tmp_path: Path) -> None:
-    rows = scored(tmp_path / "s.jsonl", words=True)
-    tasks = suggested(cli, rows, tmp_path / "t.json")
-    view = ET.parse(tmp_path / "t.xml").getroot()
-    words = {one.get("value") for one in view.findall("Choices/Choice")}
-    assert words == {"fail", "pass"}
+    for given in (("fail", "pass"), ("pass",), ("bad", "ok", "good")):
+        rows = scored(tmp_path / "s.jsonl", words=given)
+        tasks = suggested(cli, rows, tmp_path / "t.json")
+        view = ET.parse(tmp_path / "t.xml").getroot()
+        words = {one.get("value") for one in view.findall("Choices/Choice")}
+        assert words == ({"fail", "pass"} if "pass" in given else set(given))
     (result,) = tasks[0]["predictions"][0]["result"]
     assert result["type"] == "choices"
     assert result["value"]["choices"][0] in words

@@ -25,6 +25,7 @@ TITLES: Mapping[Tool, str] = {"label-studio": "Label Studio", "argilla": "Argill
 #: The question, by whose name the readers find the answers.
 QUESTION = "score"
 TEXTS = ("source", "context", "reference", "output")
+PASS_FAIL = ("fail", "pass")
 #: Raters see stars up to here.
 MOST_STARS = 10
 
@@ -81,23 +82,24 @@ def write_tasks(
             tasks = list(map(_task, rows, proposed))
             if interface := _interface(tasks, list(map(Proposed.of, every))):
                 _write(path.with_suffix(".xml"), interface)
-                notes.append(
-                    f"the labelling interface that fits is in {path.with_suffix('.xml')}"
-                )
+                told = f"the labelling interface that fits is in {path.with_suffix('.xml')}"
+                if "<Choices" in interface:
+                    told += "; its choices are the categories that verdicts have, so add those that no row got"
+                notes.append(told)
         case "argilla":
             tasks = list(map(_record, rows, proposed))
         case never:
             assert_never(never)
     _write(path, json.dumps(finite(tasks), ensure_ascii=False, indent=1))
     there = sum(one is not None for one in proposed)
-    told = (
+    wrote = (
         f"wrote {len(rows)} rows for {TITLES[tool]} to {path}, {there} with a verdict"
     )
     if there:
         notes.append(
             "who sees a verdict follows it: measure this judge on rows that were rated without it"
         )
-    return [told, *notes]
+    return [wrote, *notes]
 
 
 def _write(path: Path, text: str) -> None:
@@ -158,6 +160,8 @@ def _interface(
     asked = f'name="{QUESTION}" toName="output"'
     if isinstance(first.value, str):
         words = dict.fromkeys(str(one.value) for one in proposed if one is not None)
+        if words.keys() <= set(PASS_FAIL):  # a judge may pass every row
+            words = dict.fromkeys(PASS_FAIL)
         lines.append(f'  <Choices {asked} choice="single">')
         lines += [f"    <Choice value={quoteattr(word)}/>" for word in words]
         lines.append("  </Choices>")
