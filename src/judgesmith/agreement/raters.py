@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from judgesmith.agreement.correlation import Codes, Vector, correlate
 from judgesmith.agreement.resampling import drawn_again, percentiles
@@ -108,7 +108,7 @@ def beside_others(table: Vector) -> list[Beside]:
         low = high = math.nan
         if n > 1:
             lead = own - others
-            margin = float(t.ppf(0.975, n - 1) * lead.std(ddof=1) / math.sqrt(n))
+            margin = float(stdtrit(n - 1, 0.975) * lead.std(ddof=1) / math.sqrt(n))
             low, high = float(lead.mean()) - margin, float(lead.mean()) + margin
         varied = n > 1 and np.ptp(others) > 0
         found.append(
