@@ -39,12 +39,12 @@ FENCE = re.compile(
     r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE
 )
 MODEL = "openai/gpt-4o-mini"
+FREE = "openai/fake"
 #: What a command names -> what stands for it, as the server speaks OpenAI's protocol.
 INSTEAD = {
-    # A model of one's own costs nothing, so that nobody is asked before a search. openai/fake has no price.
-    "ollama_chat/llama3.1:8b -o": f"{MODEL} --yes -o",
-    "ollama_chat/llama3.1:8b": MODEL,
-    "judgesmith demo --live": "judgesmith demo --live --lm openai/fake",
+    # A model of one's own has no price, so that nobody is asked before a search.
+    "ollama_chat/llama3.1:8b": FREE,
+    "judgesmith demo --live": f"judgesmith demo --live --lm {FREE}",
 }
 #: An environment is made before the page is run, and checkouts have their own tests.
 NOT_RUN = re.compile(r"python3 -m venv|pip install|make ")
