@@ -340,7 +340,7 @@ for command in ("demo", "check qwen.jsonl", "compare qwen.jsonl", "report qwen.j
         main()
     except SystemExit as end:
         assert not end.code, (command, end.code)
-    loaded = {"dspy", "litellm", "psutil"} & sys.modules.keys()
+    loaded = {"dspy", "litellm", "psutil", "scipy.stats"} & sys.modules.keys()
     print("\\n loaded by", command, sorted(loaded))
 """
     done = subprocess.run(

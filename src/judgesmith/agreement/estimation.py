@@ -522,7 +522,7 @@ def _worth(labels: int, clusters: int, gain: float) -> tuple[float, float]:
     if clusters < 5 or not 0 < gain < math.inf:
         return math.nan, math.nan
     r = math.sqrt(max(0.0, 1 - 1 / gain))
-    reach = float(scipy.stats.norm.ppf(0.9)) / math.sqrt(clusters - 3)
+    reach = float(scipy.special.ndtri(0.9)) / math.sqrt(clusters - 3)
     z = math.atanh(min(r, 1 - 1e-9)) + np.array([-reach, reach])
     low, high = 1 / (1 - np.tanh(np.maximum(z, 0.0)) ** 2)
     return labels * float(low), labels * float(high)
@@ -533,7 +533,7 @@ def _at_large(means: Sequence[float], confidence: float) -> tuple[float, float, 
         return math.nan, math.nan, math.nan
     mean = float(np.mean(means))
     half = float(
-        scipy.stats.t.ppf((1 + confidence) / 2, len(means) - 1)
+        scipy.special.stdtrit(len(means) - 1, (1 + confidence) / 2)
         * np.std(means, ddof=1)
         / len(means) ** 0.5
     )
@@ -624,7 +624,8 @@ def _unbiased(count: int) -> float:
 def _half(errors: Vector, df: int, confidence: float) -> float:
     """Return half the width of an interval."""
     return float(
-        scipy.stats.t.ppf((1 + confidence) / 2, df) * math.sqrt(float(errors @ errors))
+        scipy.special.stdtrit(df, (1 + confidence) / 2)
+        * math.sqrt(float(errors @ errors))
     )
 
 
@@ -676,9 +677,9 @@ def _differences(
     size = np.sqrt(np.maximum(variance, 0.0))
     gap = means[one] - means[other]
     df = np.minimum(clusters[one], clusters[other]) - 1
-    half = scipy.stats.t.ppf((1 + confidence) / 2, df) * size
+    half = scipy.special.stdtrit(df, (1 + confidence) / 2) * size
     statistic = np.abs(gap) / np.where(size > 0, size, 1.0)
-    raw = np.where(size > 0, 2 * scipy.stats.t.sf(statistic, df), gap == 0)
+    raw = np.where(size > 0, 2 * scipy.special.stdtr(df, -statistic), gap == 0)
     p = holm(raw)
     differences = []
     for k in range(len(gap)):

@@ -513,7 +513,7 @@ def limits(
         # A limit of perfect agreement is infinitely far: the other one counts.
         half = abs(z[2] - z[0]) if abs(z[0]) < _PERFECT else abs(z[1] - z[2])
     half *= (
-        scipy.stats.t.ppf((1 + confidence) / 2, units - 1)
+        scipy.special.stdtrit(units - 1, (1 + confidence) / 2)
         / normal
         * np.sqrt(units / (units - 1))
     )
@@ -583,7 +583,7 @@ def for_other_systems(
     spread = (
         z[3:].var()
         * (systems - 1)
-        * float(scipy.stats.t.ppf((1 + confidence) / 2, systems - 1)) ** 2
+        * float(scipy.special.stdtrit(systems - 1, (1 + confidence) / 2)) ** 2
     )
     own = (z[:2] - z[2]) ** 2
     far = np.sqrt(np.maximum(own, spread) if larger else own + spread) * [-1, 1]

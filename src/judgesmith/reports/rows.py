@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from judgesmith.agreement.correlation import Vector, id_codes
+from judgesmith.agreement.correlation import Vector, id_codes, midranks
 from judgesmith.agreement.meta.inputs import MANY, EvaluationOptions
 from judgesmith.datasets.loading import Compared, read_compared
 from judgesmith.datasets.marks import Marks
@@ -569,7 +569,7 @@ def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
         return Mean(mean, math.nan, math.nan, len(defined))
     sums = np.bincount(code, weights=defined - mean)
     error = math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(defined)
-    half = float(scipy.stats.t.ppf(0.975, d - 1) * error)
+    half = float(scipy.special.stdtrit(d - 1, 0.975) * error)
     return Mean(mean, mean - half, mean + half, len(defined))
 
 
@@ -632,8 +632,7 @@ def _side(name: str, score: Vector, human: Vector) -> Side:
     both = ~(np.isnan(score) | np.isnan(human))
     if both.sum() > 1 and np.ptp(score[both]) > 0 and np.ptp(human[both]) > 0:
         places = [
-            (scipy.stats.rankdata(v[both]) - 1) / (both.sum() - 1) * 100
-            for v in (score, human)
+            (midranks(v[both]) - 1) / (both.sum() - 1) * 100 for v in (score, human)
         ]
         gap[both] = np.abs(places[0] - places[1])
     return Side(name, score, human, gap)
