@@ -340,7 +340,10 @@ for command in ("demo", "check qwen.jsonl", "compare qwen.jsonl", "report qwen.j
         main()
     except SystemExit as end:
         assert not end.code, (command, end.code)
-    loaded = {"dspy", "litellm", "psutil", "scipy.stats"} & sys.modules.keys()
+    heavy = {"dspy", "litellm", "psutil"}
+    if command == "demo":
+        heavy.add("scipy.stats")  # a quarter of its time
+    loaded = heavy & sys.modules.keys()
     print("\\n loaded by", command, sorted(loaded))
 """
     done = subprocess.run(
