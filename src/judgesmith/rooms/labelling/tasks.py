@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 from judgesmith.datasets.row import Row
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.sources import verdict_of
-from judgesmith.programs.atomic import write_whole
+from judgesmith.running.opening import write_output
 from judgesmith.running.plain import finite
 
 Tool = Literal["label-studio", "argilla"]
@@ -80,17 +80,18 @@ def write_tasks(
     match tool:
         case "label-studio":
             tasks = list(map(_task, rows, proposed))
-            if interface := _interface(tasks, list(map(Proposed.of, every))):
-                _write(path.with_suffix(".xml"), interface)
+            others = list(map(Proposed.of, every))
+            if interface := _interface(tasks, others):
+                write_output(path.with_suffix(".xml"), interface)
                 told = f"the labelling interface that fits is in {path.with_suffix('.xml')}"
-                if "<Choices" in interface:
+                if next(filter(None, others)).scale is None:
                     told += "; its choices are the categories that verdicts have, so add those that no row got"
                 notes.append(told)
         case "argilla":
             tasks = list(map(_record, rows, proposed))
         case never:
             assert_never(never)
-    _write(path, json.dumps(finite(tasks), ensure_ascii=False, indent=1))
+    write_output(path, json.dumps(finite(tasks), ensure_ascii=False, indent=1))
     there = sum(one is not None for one in proposed)
     wrote = (
         f"wrote {len(rows)} rows for {TITLES[tool]} to {path}, {there} with a verdict"
@@ -100,15 +101,6 @@ def write_tasks(
             "who sees a verdict follows it: measure this judge on rows that were rated without it"
         )
     return [wrote, *notes]
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_whole(path, text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise OptionError(
-            f"--tasks {path}: cannot be written ({error.strerror or error})"
-        ) from None
 
 
 def _texts(row: Row) -> dict[str, str]:
