@@ -117,7 +117,7 @@ def summary(
     seen_by: list only rows that this rater has answered, as the others' answers would bias the rater's own. blind: this
     rater has not answered every row, and gets no answer of another one, and no other's figures.
     """
-    splits = sorted(_splits(answers), key=lambda split: -split["apart"])
+    splits = _splits(answers)
     listed = [] if blind else splits
     if seen_by is not None:
         listed = [s for s in listed if seen_by in answers.first[s["unit"]]]
@@ -344,11 +344,15 @@ def _spans_apart(unit: Unit, one: Mapping[str, Any], other: Mapping[str, Any]) -
 
 def split_rows(answers: RaterAnswers) -> list[str]:
     """Return the units that split their raters, the farthest apart first."""
-    splits = sorted(_splits(answers), key=lambda split: -split["apart"])
-    return [split["unit"] for split in splits]
+    return [split["unit"] for split in _splits(answers)]
 
 
-def _splits(answered: RaterAnswers) -> Iterator[dict[str, Any]]:
+def _splits(answered: RaterAnswers) -> list[dict[str, Any]]:
+    """Return what is said of the units that split their raters, the farthest apart first."""
+    return sorted(_unordered_splits(answered), key=lambda split: -split["apart"])
+
+
+def _unordered_splits(answered: RaterAnswers) -> Iterator[dict[str, Any]]:
     for key, by in answered.first.items():
         apart = max(
             (
