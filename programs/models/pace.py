@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from judgesmith.programs.atomic import write_whole
 from judgesmith.programs.models.cache import CallCache
 
 #: Bytes of weights times tokens that one thread reads in a second, where nothing was measured: 245 tokens of the 0.5B's
@@ -12,11 +13,13 @@ from judgesmith.programs.models.cache import CallCache
 USUAL = 1.2e11
 #: Tokens of the shortest run that tells.
 TELLING = 3000
-#: How many times as long llama.cpp takes, which reads prompts of more than `CONTEXT` tokens, and before it writes. The
-#: share of estimated tokens that prose in English has. Tokens that are read while one is written.
-BY_LLAMA_CPP = 4
+#: Tokens that a reader of this process takes; llama.cpp reads longer prompts, and those before it writes.
 CONTEXT = 4096
+#: How many times as long llama.cpp takes.
+BY_LLAMA_CPP = 4
+#: The share of estimated tokens that prose in English has.
 PROSE = 0.76
+#: Tokens that are read while one is written.
 WRITTEN = 20
 
 
@@ -41,7 +44,7 @@ def keep(size: int, work: float, seconds: float, threads: int) -> None:
     if work < TELLING or seconds <= 0:
         return
     with suppress(OSError):
-        _path().write_text(f"{size * work / seconds / threads:.4g}\n")
+        write_whole(_path(), f"{size * work / seconds / threads:.4g}\n")
 
 
 def of_call(tokens: float, fresh: float, written: float = 0.0) -> float:

@@ -48,7 +48,6 @@ from judgesmith.programs.readings.reader import (
 )
 from judgesmith.signatures.values import NUMBER
 
-CONTEXT = 4096
 #: Tokens that go through the layers at once, of one row and of several. Tokens that go through the vocabulary at once:
 #: their numbers for each of 150,000 words are 10 MB, of which four tables are held. Tokens of beginnings that are kept:
 #: 25 MB a thousand of the 0.5B.
@@ -125,7 +124,7 @@ class OpenVinoReader:
         self,
         path: Path,
         *,
-        context: int = CONTEXT,
+        context: int = pace.CONTEXT,
         threads: int = 1,
         name: str = "",
         adapter: Path | None = None,
