@@ -28,19 +28,23 @@ def plain_name(name: str) -> str:
     return folded_name(named_scale(name)[0])
 
 
+def _is_named(name: str, role: str) -> bool:
+    return any(plain_name(name) in tier for tier in ROLES[role])
+
+
 def is_role(name: str) -> bool:
     """Return True if a column of this name has a role, of a text or a rating, whatever it holds."""
-    return any(plain_name(name) in tier for tiers in ROLES.values() for tier in tiers)
+    return any(_is_named(name, role) for role in ROLES)
 
 
 def is_output(name: str) -> bool:
     """Return True if a column's name is one of the outputs'."""
-    return any(plain_name(name) in tier for tier in ROLES["output"])
+    return _is_named(name, "output")
 
 
 def is_score(name: str) -> bool:
     """Return True if a column's name says no more than that it is a score."""
-    return any(plain_name(name) in tier for tier in ROLES["score"])
+    return _is_named(name, "score")
 
 
 def named_score(name: str) -> bool:
@@ -50,7 +54,7 @@ def named_score(name: str) -> bool:
 
 def is_comment(name: str) -> bool:
     """Return True if a column of this name holds people's comments beside their score."""
-    return any(plain_name(name) in tier for tier in ROLES["rationale"])
+    return _is_named(name, "rationale")
 
 
 def unusual(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,11 +64,7 @@ def unusual(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _says(role: str, name: Any) -> bool:
     # Which ratings a judge goes by is said always: beside a `rating` there may be a `score`.
-    return (
-        role not in _RATINGS
-        and isinstance(name, str)
-        and any(plain_name(name) in tier for tier in ROLES[role])
-    )
+    return role not in _RATINGS and isinstance(name, str) and _is_named(name, role)
 
 
 def written(names: Collection[str]) -> list[str]:
