@@ -283,12 +283,25 @@ def test_a_log_gets_lines_of_progress(
     ]
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that progress goes by, as its only item."""
+    seconds = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    return seconds
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> progress.Reading:
+    """What models read, from the beginning."""
+    monkeypatch.setattr(progress, "read", progress.Reading())
+    return progress.read
+
+
 def test_the_time_left_is_not_told_by_the_first_row(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], clock: list[float]
 ) -> None:
     """A model is opened for the first one: ninety seconds of it say nothing of the others."""
-    clock = [0.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     with Watch("scoring", 100) as watch:
         for clock[0] in (90.0, 101.0, 102.0, 123.0):
             watch.step()
@@ -302,12 +315,8 @@ def test_the_time_left_is_not_told_by_the_first_row(
 
 
 def test_a_long_row_shows_what_is_read_of_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], clock: list[float], read: progress.Reading
 ) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(progress, "read", progress.Reading())
-    read = progress.read
     told = list[str]()
 
     def says(watch: Watch, now: float) -> None:
@@ -338,13 +347,9 @@ def test_a_long_row_shows_what_is_read_of_it(
 
 
 def test_reading_beside_other_steps_tells_of_itself_alone(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], clock: list[float], read: progress.Reading
 ) -> None:
     """Steps of a compilation are not rows that are read: nothing follows from one for the other."""
-    clock = [0.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(progress, "read", progress.Reading())
-    read = progress.read
     watch = Watch("compiling", 100)
     watch.step(steps=2)
     with read.of_rows(16), read.begun(4000, 4000.0) as share:
