@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from judgesmith.programs.atomic import write_whole
 from judgesmith.programs.models.cache import CallCache
 
 #: Bytes of weights times tokens that one thread reads in a second, where nothing was measured: 245 tokens of the 0.5B's
@@ -44,7 +43,7 @@ def keep(size: int, work: float, seconds: float, threads: int) -> None:
     if work < TELLING or seconds <= 0:
         return
     with suppress(OSError):
-        write_whole(_path(), f"{size * work / seconds / threads:.4g}\n")
+        _path().write_text(f"{size * work / seconds / threads:.4g}\n")
 
 
 def of_call(tokens: float, fresh: float, written: float = 0.0) -> float:
